@@ -1,0 +1,1 @@
+"""Messages and gRPC services made from proto/ by `make gen`; never edited."""
