@@ -1,0 +1,1 @@
+"""Pure functions on the protocol's messages."""

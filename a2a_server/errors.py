@@ -1,0 +1,98 @@
+"""The error catalogue (spec: ERRS-01): one row per error, and no other table.
+
+An error is raised once as `A2AError`; the doors turn it into their own shape. This is the only module of the
+server that the gateway may import, so it depends on nothing but the numbers of `google.rpc.Code`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NoReturn
+
+from google.rpc import code_pb2 as code
+
+A2A_DOMAIN = "a2a-protocol.org"
+"""`ErrorInfo.domain` of every error that the protocol itself names."""
+
+SERVER_DOMAIN = "a2a-server"
+"""`ErrorInfo.domain` of the errors that are ours."""
+
+
+class Reason(Enum):
+    """One row per error: gRPC code of 1.0.1, JSON-RPC code, and the gRPC code of 1.0.0 where it differed (CONF-01)."""
+
+    TASK_NOT_FOUND = code.NOT_FOUND, -32001
+    TASK_NOT_CANCELABLE = code.FAILED_PRECONDITION, -32002
+    PUSH_NOTIFICATION_NOT_SUPPORTED = code.FAILED_PRECONDITION, -32003, code.UNIMPLEMENTED
+    UNSUPPORTED_OPERATION = code.FAILED_PRECONDITION, -32004, code.UNIMPLEMENTED
+    CONTENT_TYPE_NOT_SUPPORTED = code.INVALID_ARGUMENT, -32005
+    INVALID_AGENT_RESPONSE = code.INTERNAL, -32006
+    EXTENDED_AGENT_CARD_NOT_CONFIGURED = code.FAILED_PRECONDITION, -32007
+    EXTENSION_SUPPORT_REQUIRED = code.FAILED_PRECONDITION, -32008
+    VERSION_NOT_SUPPORTED = code.FAILED_PRECONDITION, -32009, code.UNIMPLEMENTED
+
+    # Not named by the protocol; the numbers below -32009 are ours (security.md, "server-defined").
+    INVALID_ARGUMENT = code.INVALID_ARGUMENT, -32602
+    UNAUTHENTICATED = code.UNAUTHENTICATED, -32010
+    PERMISSION_DENIED = code.PERMISSION_DENIED, -32011
+    OVERLOADED = code.RESOURCE_EXHAUSTED, -32012
+    SLOW_READER = code.UNAVAILABLE, -32013
+    UNAVAILABLE = code.UNAVAILABLE, -32603
+    INTERNAL = code.INTERNAL, -32603
+
+    def __init__(self, status: int, jsonrpc_code: int, status_1_0_0: int | None = None) -> None:
+        self.status = status
+        self.jsonrpc_code = jsonrpc_code
+        self.status_1_0_0 = status if status_1_0_0 is None else status_1_0_0
+
+    @property
+    def is_a2a(self) -> bool:
+        """Whether the protocol names this error; such errors always carry an `ErrorInfo` (ERRS-03)."""
+        return -32009 <= self.jsonrpc_code <= -32001
+
+    @property
+    def domain(self) -> str:
+        return A2A_DOMAIN if self.is_a2a else SERVER_DOMAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One fault of a request: the field in proto spelling (`message.parts[0]`) and what would be right."""
+
+    field: str
+    description: str
+
+
+class A2AError(Exception):
+    """A refusal or failure in the words of the catalogue; `message` is meant for the client's eyes."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        violations: Sequence[Violation] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.metadata = dict(metadata or {})
+        self.violations = tuple(violations)
+        self.retry_after = retry_after
+
+
+def refuse(violations: Sequence[Violation]) -> NoReturn:
+    """Raise one validation error that names all faults (ERRS-05)."""
+    count = len(violations)
+    head = violations[0]
+    message = f"{head.field}: {head.description}" if count == 1 else f"{count} fields of the request are wrong."
+    raise A2AError(Reason.INVALID_ARGUMENT, message, violations=violations)
+
+
+def task_not_found(task_id: str) -> A2AError:
+    """The one answer for tasks that are unknown, purged or somebody else's (AUTZ-02)."""
+    return A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": task_id[:200]})

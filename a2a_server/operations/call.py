@@ -1,0 +1,42 @@
+"""What every operation is told about the call it serves, whichever door it came through."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from google.protobuf.message import Message
+
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.store import Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call after the pipeline has settled version, caller, tenant and extensions."""
+
+    caller: Caller
+    scope: Scope
+    version: str = "1.0"
+    extensions: frozenset[str] = frozenset()
+    idempotency_key: str = ""
+
+
+class UnaryOperation(Protocol):
+    """An RPC with one answer; the class bears the RPC's name."""
+
+    async def __call__(self, call: Call, request: Message, /) -> Message: ...
+
+
+class StreamOperation(Protocol):
+    """An RPC with a stream of answers. Whatever can refuse the call is raised before the first item (STRM-07).
+
+    Items are log entries: `entry.wire` is the StreamResponse ready for the wire, shared by all readers of the task.
+    """
+
+    def __call__(self, call: Call, request: Message, /) -> AsyncIterator[Entry]: ...
+
+
+Operation = UnaryOperation | StreamOperation

@@ -1,0 +1,289 @@
+"""The store: numbered logs, snapshots, turns, debts and receipts (spec: RECV-01, DURA-01, DURA-05, design 6-7).
+
+A task is a log of events numbered 1, 2, 3 … and a snapshot in two halves. The *head* is the Task without its artifacts;
+it is rewritten with every status and message, so it never lags. The *artifacts* are rewritten only now and then; a read
+folds the short tail of artifact events after them. A streamed chunk is therefore one appended entry and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from a2a_server.domain.paging import Position, TaskFilter
+from a2a_server.domain.scope import Scope
+from generated import a2a_pb2 as pb
+
+
+class StaleWrite(Exception):  # noqa: N818 - a verdict, not a malfunction
+    """The log has moved on, or the epoch is no longer the writer's: nothing of the write happened."""
+
+
+class StoreUnavailable(Exception):  # noqa: N818 - a state, not a malfunction
+    """The store cannot do it now (disk full, database away); the same call may succeed later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event of a task's log. `wire` is the event serialised, made once and shared by the store and all readers.
+
+    Payloads: `task` (number 1, the task as created), `status_update`, `artifact_update`, and `message`: a message
+    that joined the history. Readers on the wire are never shown the last kind (STRM-03).
+    """
+
+    number: int
+    event: pb.StreamResponse
+    wire: bytes
+
+    @classmethod
+    def of(cls, number: int, event: pb.StreamResponse) -> Entry:
+        return cls(number, event, event.SerializeToString())
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The task without artifacts, and the keys that lists are ordered and filtered by."""
+
+    task: bytes
+    context_id: str
+    state: int
+    status_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write a task, held by one replica until a time."""
+
+    replica: str
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message that is being answered or waits for its turn; `request` is opaque to the store."""
+
+    number: int
+    request: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """The receipt of a send, found again by its idempotency key (ONCE-01)."""
+
+    key: str
+    fingerprint: bytes
+    task_id: str
+    """Reserved for the task the send creates; the task may not exist (yet), when the answer is a direct message."""
+    expires_ms: int
+    reply: bytes = b""
+    """The direct message that answered the send, once there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """Everything one transaction changes about one task."""
+
+    scope: Scope
+    task_id: str
+    expected: int
+    """The number of the last entry the writer knows; 0 creates the task."""
+    epoch: int
+    """Must be the stored epoch, or with `claim` the one after it (1 on creation)."""
+    entries: Sequence[Entry] = ()
+    """Numbered `expected + 1`, `expected + 2` …"""
+    head: Head | None = None
+    """The new head; present whenever an entry changes the status or the history, and on creation."""
+    artifacts: bytes | None = None
+    """A Task holding only artifacts, up to and including the last of `entries`."""
+    claim: Lease | None = None
+    begin: Turn | None = None
+    end: Sequence[int] = ()
+    """Numbers of turns that are over."""
+    state: bytes | None = None
+    """What the agent saved; None leaves it as it is."""
+    configs: Sequence[pb.TaskPushNotificationConfig] = ()
+    """Push configs registered by the same request, in time for its first entry (SEND-07). `id` is set."""
+    owe: bool = False
+    """Every config of the task is owed a webhook for each status, artifact and task entry (PAID-01)."""
+    once: Once | None = None
+    """The receipt to leave; a living one under the same key turns the write into `Repeated`."""
+
+
+class Repeated(Exception):  # noqa: N818 - a verdict, not a malfunction
+    """The idempotency key is taken: nothing was written; `once` is the first send's receipt."""
+
+    def __init__(self, once: Once) -> None:
+        super().__init__(once.key)
+        self.once = once
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A task as stored, tail folded in. The caller owns `task`."""
+
+    task: pb.Task
+    number: int
+    epoch: int
+    state: bytes = b""
+    live: bool = False
+    """Whether a turn is running or waiting, on whatever replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """One page of a list, in the order of `Position`."""
+
+    scope: Scope
+    filter: TaskFilter
+    after: Position | None
+    limit: int
+    include_artifacts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """The tasks of one page, and how many there are on all pages (LIST-11)."""
+
+    tasks: Sequence[pb.Task]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A task whose turns a replica has taken over; `epoch` is already the new one."""
+
+    scope: Scope
+    task_id: str
+    epoch: int
+    turns: Sequence[Turn]
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a heartbeat brings back: epochs that are lost, and cancels asked for on other replicas."""
+
+    lost: frozenset[str] = frozenset()
+    cancels: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """A webhook that is owed and was claimed for one attempt."""
+
+    scope: Scope
+    task_id: str
+    number: int
+    config: pb.TaskPushNotificationConfig
+    attempts: int
+    """How often it has been tried before."""
+    until_ms: int
+    """The end of this claim; it also names it."""
+
+
+class Store(Protocol):
+    """The promises every adapter keeps; `tests/conformance` proves them.
+
+    Methods raise `StoreUnavailable` when the engine cannot serve. A write is visible to every reader when `commit`
+    returns, and never before it is durable. Lookups take a `Scope`, and what lies outside it is simply absent.
+    """
+
+    shared: bool
+    """Whether other processes may use the same store at the same time."""
+
+    async def open(self) -> None:
+        """Connect, migrate, and refuse a database that a newer version has written (DURA-09)."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go."""
+        ...
+
+    async def secret(self) -> bytes:
+        """32 random bytes, made once per database: the key that seals page cursors."""
+        ...
+
+    # -- tasks
+
+    async def commit(self, write: Write) -> None:
+        """Do all of it or nothing. Raises `StaleWrite` or `Repeated` when a precondition fails."""
+        ...
+
+    async def load(self, scope: Scope, task_id: str) -> Record | None:
+        """The task with everything committed so far."""
+        ...
+
+    async def entries(self, task_id: str, after: int, limit: int) -> Sequence[Entry]:
+        """At most `limit` entries numbered above `after`, in order. The caller has already looked the task up."""
+        ...
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        """One page. Without `include_artifacts` artifacts are neither returned nor read."""
+        ...
+
+    async def has_context(self, scope: Scope, context_id: str) -> bool:
+        """Whether the caller has a task in this context."""
+        ...
+
+    async def waiting_since(self, state: int, before_ms: int, limit: int) -> Sequence[tuple[Scope, str]]:
+        """Tasks that have been in `state` since before a time and have no live turn, oldest first (TIMO-01)."""
+        ...
+
+    # -- leases (DURA-02, DURA-03)
+
+    async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
+        """Take over tasks with turns whose lease ended before a time; each gets the next epoch."""
+        ...
+
+    async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
+        """Extend the leases of `held` (task id → epoch)."""
+        ...
+
+    async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
+        """Leave a wish to cancel for the replica that holds the task; False when no turn is live."""
+        ...
+
+    # -- receipts (ONCE-01)
+
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+        """The living receipt under this key."""
+        ...
+
+    async def reserve(self, scope: Scope, once: Once, now_ms: int, *, instead_of: str = "") -> Once:
+        """Leave a receipt unless a living one is there; return whichever now holds the key.
+
+        A receipt of the task id `instead_of` (a send that died before it had a result) is replaced.
+        """
+        ...
+
+    async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
+        """Complete a reserved receipt with the direct message that answered."""
+        ...
+
+    # -- push configs and debts
+
+    async def put_config(self, scope: Scope, config: pb.TaskPushNotificationConfig) -> bool:
+        """Create or replace by (task, id); False when the task is not there."""
+        ...
+
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> pb.TaskPushNotificationConfig | None:
+        """One config."""
+        ...
+
+    async def configs(
+        self, scope: Scope, task_id: str, after: str, limit: int
+    ) -> Sequence[pb.TaskPushNotificationConfig] | None:
+        """Configs with ids above `after`, by id; None when the task is not there."""
+        ...
+
+    async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
+        """Remove it and its debts; False when the task is not there. A missing config is no fault (PUSH-10)."""
+        ...
+
+    async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
+        """Due debts, claimed until a time; of each config only the lowest number, so that order holds (PAID-02)."""
+        ...
+
+    async def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
+        """Strike a debt out (None) or put it off; False when the claim is no longer ours."""
+        ...

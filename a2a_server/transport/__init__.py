@@ -1,0 +1,1 @@
+"""One pipeline, several doors."""
