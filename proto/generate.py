@@ -87,7 +87,10 @@ def describe(target: Path) -> None:
 
 
 def unpack_field_behavior(descriptors: FileDescriptorSet) -> None:
-    """Declare google.api.field_behavior as upstream does: unpacked. The PyPI copy lost that, and options would differ."""
+    """Declare google.api.field_behavior as upstream does, unpacked.
+
+    The PyPI copy has lost that, and every field it annotates would be serialized differently.
+    """
     for file in descriptors.file:
         for extension in file.extension:
             if (file.package, extension.name) == ("google.api", "field_behavior"):
