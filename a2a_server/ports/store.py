@@ -97,7 +97,7 @@ class Write:
     artifacts: bytes | None = None
     """A Task holding only artifacts, up to and including the last of `entries`."""
     claim: Lease | None = None
-    begin: Turn | None = None
+    begin: Sequence[Turn] = ()
     end: Sequence[int] = ()
     """Numbers of turns that are over."""
     state: bytes | None = None
