@@ -24,6 +24,10 @@ class StoreUnavailable(Exception):  # noqa: N818 - a state, not a malfunction
     """The store cannot do it now (disk full, database away); the same call may succeed later."""
 
 
+class StoreRefused(Exception):  # noqa: N818 - a verdict, not a malfunction
+    """The store cannot be used as it is configured; the message is for the operator."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One event of a task's log. `wire` is the event serialised, made once and shared by the store and all readers.
@@ -89,7 +93,7 @@ class Write:
     expected: int
     """The number of the last entry the writer knows; 0 creates the task."""
     epoch: int
-    """Must be the stored epoch, or with `claim` the one after it (1 on creation)."""
+    """Must be the stored epoch, or with `claim` the one after it. A task that is to be created has epoch 0 before."""
     entries: Sequence[Entry] = ()
     """Numbered `expected + 1`, `expected + 2` …"""
     head: Head | None = None
@@ -107,7 +111,18 @@ class Write:
     owe: bool = False
     """Every config of the task is owed a webhook for each status, artifact and task entry (PAID-01)."""
     once: Once | None = None
-    """The receipt to leave; a living one under the same key turns the write into `Repeated`."""
+    """The receipt to leave; a living one under the same key turns the write into `Repeated`.
+
+    A receipt that names the very task which is being created was reserved for it, and is no repetition.
+    """
+    now_ms: int = 0
+    """When receipts are judged; without it every receipt is a living one."""
+
+    def __post_init__(self) -> None:
+        if self.entries and self.entries[-1].number != self.expected + len(self.entries):
+            raise ValueError(f"entries end at {self.entries[-1].number}, not at {self.expected} + {len(self.entries)}")
+        if self.expected == 0 and not (self.entries and self.head):
+            raise ValueError(f"task {self.task_id!r} cannot be created without a first entry and a head")
 
 
 class Repeated(Exception):  # noqa: N818 - a verdict, not a malfunction
@@ -161,7 +176,10 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a heartbeat brings back: epochs that are lost, and cancels asked for on other replicas."""
+    """What a heartbeat brings back: epochs that are lost, and cancels asked for on other replicas.
+
+    A cancel comes back with every heartbeat until no turn of its task is live, so that it outlives a takeover.
+    """
 
     lost: frozenset[str] = frozenset()
     cancels: Mapping[str, bytes] = field(default_factory=dict)
@@ -176,7 +194,7 @@ class Debt:
     number: int
     config: pb.TaskPushNotificationConfig
     attempts: int
-    """How often it has been tried before."""
+    """How often it has been claimed before."""
     until_ms: int
     """The end of this claim; it also names it."""
 
@@ -252,12 +270,13 @@ class Store(Protocol):
     async def reserve(self, scope: Scope, once: Once, now_ms: int, *, instead_of: str = "") -> Once:
         """Leave a receipt unless a living one is there; return whichever now holds the key.
 
-        A receipt of the task id `instead_of` (a send that died before it had a result) is replaced.
+        A receipt of the task id `instead_of` (a send that died before it had a result) is replaced, unless it has
+        come to a result after all: a reply, or the task.
         """
         ...
 
     async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
-        """Complete a reserved receipt with the direct message that answered."""
+        """Complete a reserved receipt with the direct message that answered; the first answer stays."""
         ...
 
     # -- push configs and debts
