@@ -1,0 +1,136 @@
+"""Making events, and reading off what they mean for whoever waits for them (spec: STAT-04, CONF-06, BLK-02)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from google.protobuf import struct_pb2
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from a2a_server.domain.lifecycle import AUTH, INPUT, STOPPING, TERMINAL
+from generated import a2a_pb2 as pb
+
+REASON_KEY = "reason"
+"""Where a status message says why the server, and not the agent, ended the task."""
+
+IN_BAND_KEY = "inBand"
+"""Where an AUTH_REQUIRED status update says that the credential comes in a message, so that streams may close."""
+
+Metadata = Mapping[str, Any] | struct_pb2.Struct
+
+
+def status_event(  # noqa: PLR0913, PLR0917 - the members of the event
+    task_id: str,
+    context_id: str,
+    state: int,
+    at_ms: int,
+    message: pb.Message | None = None,
+    metadata: Metadata | None = None,
+) -> pb.StreamResponse:
+    event = pb.StreamResponse()
+    update = event.status_update
+    update.task_id = task_id
+    update.context_id = context_id
+    update.status.state = state  # type: ignore[assignment]  # enums travel as plain ints in here
+    update.status.timestamp.CopyFrom(timestamp(at_ms))
+    if message is not None:
+        update.status.message.CopyFrom(message)
+    _fill(update.metadata, metadata)
+    return event
+
+
+def artifact_event(  # noqa: PLR0913 - the members of the event
+    task_id: str,
+    context_id: str,
+    artifact: pb.Artifact,
+    *,
+    append: bool = False,
+    last_chunk: bool = False,
+    metadata: Metadata | None = None,
+) -> pb.StreamResponse:
+    event = pb.StreamResponse()
+    update = event.artifact_update
+    update.task_id = task_id
+    update.context_id = context_id
+    update.artifact.CopyFrom(artifact)
+    update.append = append
+    update.last_chunk = last_chunk
+    _fill(update.metadata, metadata)
+    return event
+
+
+def _fill(target: struct_pb2.Struct, metadata: Metadata | None) -> None:
+    # Empty metadata stays absent: merely touching the field must not put `{}` on the wire.
+    if not metadata:
+        return
+    if isinstance(metadata, struct_pb2.Struct):
+        target.CopyFrom(metadata)
+    else:
+        target.update(metadata)
+
+
+def agent_message(message_id: str, context_id: str, task_id: str, parts: Iterable[pb.Part]) -> pb.Message:
+    return pb.Message(message_id=message_id, context_id=context_id, task_id=task_id, role=pb.ROLE_AGENT, parts=parts)
+
+
+def text_part(text: str) -> pb.Part:
+    return pb.Part(text=text)
+
+
+def timestamp(at_ms: int) -> Timestamp:
+    seconds, rest = divmod(at_ms, 1000)
+    return Timestamp(seconds=seconds, nanos=rest * 1_000_000)
+
+
+def millis(stamp: Timestamp) -> int:
+    """Whole milliseconds since the epoch, rounded towards the past."""
+    return stamp.seconds * 1000 + stamp.nanos // 1_000_000
+
+
+def next_status_ms(previous_ms: int, now_ms: int) -> int:
+    """The time of a task's next status: now, unless the clock was set back (STAT-04)."""
+    return max(previous_ms, now_ms)
+
+
+def on_the_wire(event: pb.StreamResponse) -> bool:
+    """Whether readers are shown this log entry; messages that joined the history are not for them (STRM-03)."""
+    return not event.HasField("message")
+
+
+def state_of(event: pb.StreamResponse) -> int:
+    """The state an event announces; 0 when it announces none."""
+    match event.WhichOneof("payload"):
+        case "status_update":
+            return event.status_update.status.state
+        case "task":
+            return event.task.status.state
+        case _:
+            return 0
+
+
+def stops_turn(event: pb.StreamResponse) -> bool:
+    """Whether waiting calls return with this event: terminal or interrupted (BLK-02, CONF-09)."""
+    return state_of(event) in STOPPING
+
+
+def closes_stream(event: pb.StreamResponse, *, keep_open_on_input: bool = False) -> bool:
+    """Whether streams end after this event (STRM-04, STRM-05, INTR-06, CONF-06)."""
+    state = state_of(event)
+    if state == INPUT:
+        return not keep_open_on_input
+    if state == AUTH:
+        return _in_band(event)
+    return state in TERMINAL
+
+
+def _in_band(event: pb.StreamResponse) -> bool:
+    # Membership first: reading a missing key of a protobuf map would insert it.
+    fields = event.status_update.metadata.fields
+    return bool(IN_BAND_KEY in fields and fields[IN_BAND_KEY].bool_value)
+
+
+def reason_of(event: pb.StreamResponse) -> str:
+    """Why the server itself ended the task; "" for everything an agent says."""
+    fields = event.status_update.status.message.metadata.fields
+    return fields[REASON_KEY].string_value if REASON_KEY in fields else ""

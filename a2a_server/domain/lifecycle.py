@@ -1,0 +1,64 @@
+"""The life of a task: which states there are, and which may follow which (spec: STAT-01, STAT-02, "Task states")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from generated import a2a_pb2 as pb
+
+SUBMITTED: Final = int(pb.TASK_STATE_SUBMITTED)
+WORKING: Final = int(pb.TASK_STATE_WORKING)
+INPUT: Final = int(pb.TASK_STATE_INPUT_REQUIRED)
+AUTH: Final = int(pb.TASK_STATE_AUTH_REQUIRED)
+COMPLETED: Final = int(pb.TASK_STATE_COMPLETED)
+FAILED: Final = int(pb.TASK_STATE_FAILED)
+CANCELED: Final = int(pb.TASK_STATE_CANCELED)
+REJECTED: Final = int(pb.TASK_STATE_REJECTED)
+
+ACTIVE: Final = frozenset({SUBMITTED, WORKING})
+INTERRUPTED: Final = frozenset({INPUT, AUTH})
+TERMINAL: Final = frozenset({COMPLETED, FAILED, CANCELED, REJECTED})
+STOPPING: Final = INTERRUPTED | TERMINAL
+
+_COLUMNS = (SUBMITTED, WORKING, INPUT, AUTH, COMPLETED, FAILED, CANCELED, REJECTED)
+
+# The table of spec/runtime.md, row by row. A new task is never CANCELED: there was nothing to cancel.
+# A status may repeat WORKING (progress) and INPUT (a new question), and nothing else.
+_ROWS: Mapping[int | None, str] = {
+    #          SUBM WORK INPT AUTH COMP FAIL CANC REJE
+    None:      "Y    Y    Y    Y    Y    Y    -    Y",
+    SUBMITTED: "-    Y    Y    Y    Y    Y    Y    Y",
+    WORKING:   "-    Y    Y    Y    Y    Y    Y    Y",
+    INPUT:     "-    Y    Y    Y    Y    Y    Y    Y",
+    AUTH:      "-    Y    Y    Y    Y    Y    Y    Y",
+    COMPLETED: "-    -    -    -    -    -    -    -",
+    FAILED:    "-    -    -    -    -    -    -    -",
+    CANCELED:  "-    -    -    -    -    -    -    -",
+    REJECTED:  "-    -    -    -    -    -    -    -",
+}  # fmt: skip
+
+
+def _moves(row: str) -> frozenset[int]:
+    return frozenset(state for state, mark in zip(_COLUMNS, row.split(), strict=True) if mark == "Y")
+
+
+MOVES: Final[Mapping[int | None, frozenset[int]]] = MappingProxyType({old: _moves(row) for old, row in _ROWS.items()})
+"""Old state (None = a new task) → the states that may follow."""
+
+_NOWHERE: frozenset[int] = frozenset()
+
+
+def may_move(old: int | None, new: int) -> bool:
+    """Whether the table allows it; states that the table does not know go nowhere."""
+    return new in MOVES.get(old, _NOWHERE)
+
+
+def is_terminal(state: int) -> bool:
+    return state in TERMINAL
+
+
+def is_stopping(state: int) -> bool:
+    """Whether a turn ends with this state: the task is over, or waits for the client (BLK-02, CONF-07)."""
+    return state in STOPPING

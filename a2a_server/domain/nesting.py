@@ -1,0 +1,52 @@
+"""How deep free-form values may nest, so that whatever is accepted can be read back (spec: EXTN-08).
+
+Parsers stop at a hundred messages inside each other; writers do not, so that a value written too deep is lost. An
+object costs three messages (Value, Struct, map entry) and a list two.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf import struct_pb2
+from google.protobuf.message import DecodeError
+
+_PARSED: Final = 100
+# Kept for what is put around a value: StreamResponse.task.status.message.parts.data are six, 0.3 needs one more.
+_HEADROOM: Final = 10
+_ALLOWED: Final = _PARSED - _HEADROOM
+
+TOO_DEEP: Final = f"nests too deeply; at most {_ALLOWED // 3} objects or {_ALLOWED // 2} lists inside each other"
+
+_STRUCT_VALUE: Final = struct_pb2.Value.STRUCT_VALUE_FIELD_NUMBER
+_LIST_VALUE: Final = struct_pb2.Value.LIST_VALUE_FIELD_NUMBER
+_VALUES: Final = struct_pb2.ListValue.VALUES_FIELD_NUMBER
+_LENGTH_DELIMITED: Final = 2
+_SEVEN_BITS: Final = 0x7F
+
+
+def too_deep(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
+    # Every level costs two bytes, which settles most cases. For the others the parser itself is asked, with lists put
+    # around the value: counting in Python would take longer than everything else done for a large request.
+    raw = value.SerializeToString()
+    if len(raw) < 2 * _ALLOWED:
+        return False
+    if isinstance(value, struct_pb2.Struct):
+        raw = _wrap(raw, _STRUCT_VALUE)
+    for _ in range(_HEADROOM // 2):
+        raw = _wrap(_wrap(raw, _VALUES), _LIST_VALUE)
+    try:
+        struct_pb2.Value.FromString(raw)
+    except DecodeError:
+        return True
+    return False
+
+
+def _wrap(raw: bytes, field: int) -> bytes:
+    """Make `raw` a submessage: tag, length as varint, content."""
+    head, rest = bytearray((field << 3 | _LENGTH_DELIMITED,)), len(raw)
+    while rest > _SEVEN_BITS:
+        head.append(rest & _SEVEN_BITS | 0x80)
+        rest >>= 7
+    head.append(rest)
+    return bytes(head) + raw

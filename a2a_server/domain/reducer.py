@@ -1,0 +1,99 @@
+"""The task as the sum of its events, one at a time or all at once (spec: ARTF-01 to ARTF-04, GEN-08, GEN-09).
+
+The head (status, history) and the artifacts are kept apart, because a chunk must cost the same however long the
+history is. Serialised one after the other they parse as the whole task: protobuf concatenates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from a2a_server.domain.lifecycle import INTERRUPTED
+from generated import a2a_pb2 as pb
+
+
+def apply_status(head: pb.Task, status: pb.TaskStatus) -> None:
+    """Set the status; a question that was waiting joins the history, a progress message does not (GEN-09)."""
+    _keep_question(head)
+    head.status.CopyFrom(status)
+
+
+def add_message(head: pb.Task, message: pb.Message) -> None:
+    """A message joins the history, after the question it may be the answer to."""
+    if _keep_question(head):
+        head.status.ClearField("message")  # or the next status would put the question after its answer, once more
+    head.history.append(message)
+
+
+def _keep_question(head: pb.Task) -> bool:
+    if head.status.state not in INTERRUPTED or not head.status.HasField("message"):
+        return False
+    head.history.append(head.status.message)
+    return True
+
+
+class ArtifactShelf:
+    """The artifacts of one task, found by id, so that each chunk costs the same however many there are."""
+
+    __slots__ = ("_artifacts", "_closed", "_task", "size")
+
+    def __init__(self, task: pb.Task | None = None) -> None:
+        """Wrap a task that is the shelf's own from now on; it may hold more than artifacts."""
+        self._task = pb.Task() if task is None else task
+        self._artifacts = {artifact.artifact_id: artifact for artifact in self._task.artifacts}
+        self._closed: set[str] = set()
+        self.size = 0
+        """Bytes of the updates applied here so far: what a rewrite of the artifacts would save a reader."""
+
+    @property
+    def task(self) -> pb.Task:
+        return self._task
+
+    def closed(self, artifact_id: str) -> bool:
+        """Whether the last chunk has been seen, so that nothing may be appended (ARTF-03)."""
+        return artifact_id in self._closed
+
+    def apply(self, update: pb.TaskArtifactUpdateEvent) -> None:
+        """Create, replace or extend one artifact (ARTF-01, ARTF-02)."""
+        chunk = update.artifact
+        artifact_id = chunk.artifact_id
+        artifact = self._artifacts.get(artifact_id)
+        if artifact is None:
+            artifact = self._artifacts[artifact_id] = self._task.artifacts.add()
+            artifact.CopyFrom(chunk)
+        elif update.append:
+            _extend(artifact, chunk)
+        else:
+            artifact.CopyFrom(chunk)
+        self._note_end(update, artifact_id)
+        self.size += update.ByteSize()
+
+    def _note_end(self, update: pb.TaskArtifactUpdateEvent, artifact_id: str) -> None:
+        if update.last_chunk:
+            self._closed.add(artifact_id)
+        elif not update.append:
+            self._closed.discard(artifact_id)  # a replacement starts anew
+
+
+def _extend(artifact: pb.Artifact, chunk: pb.Artifact) -> None:
+    # Merging appends parts, takes over what is set and unites metadata; extensions it would list twice.
+    if chunk.extensions:
+        del artifact.extensions[:]
+    artifact.MergeFrom(chunk)
+
+
+def fold(task: pb.Task, events: Iterable[pb.StreamResponse]) -> None:
+    """Apply a tail of the log in place; the result is the one that applying each event when it happened had."""
+    shelf: ArtifactShelf | None = None
+    for event in events:
+        match event.WhichOneof("payload"):
+            case "artifact_update":
+                shelf = shelf or ArtifactShelf(task)
+                shelf.apply(event.artifact_update)
+            case "status_update":
+                apply_status(task, event.status_update.status)
+            case "message":
+                add_message(task, event.message)
+            case "task":
+                task.CopyFrom(event.task)
+                shelf = None

@@ -1,0 +1,214 @@
+"""Whether a request can be served at all: every fault at once, before anything happens (spec: GEN-03, ERRS-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from a2a_server.domain import syntax
+from a2a_server.domain.structure import required_violations
+from a2a_server.domain.syntax import MAX_ID, MAX_SECRET
+from a2a_server.errors import A2AError, Reason, Violation, refuse
+from generated import a2a_pb2 as pb
+
+__all__ = [
+    "check_cancel",
+    "check_card",
+    "check_content_types",
+    "check_get",
+    "check_list",
+    "check_push_create",
+    "check_push_delete",
+    "check_push_get",
+    "check_push_list",
+    "check_send",
+    "check_subscribe",
+    "may_exist",
+    "required_violations",
+]
+
+MAX_PARTS: Final = 1_000
+MAX_NAMES: Final = 100
+"""Elements of lists of names: extensions, references, output modes."""
+MAX_PAGE: Final = 100
+
+_EARLIEST: Final = -62_135_596_800  # 0001-01-01, and below 9999-12-31: what Timestamp itself allows
+_LATEST: Final = 253_402_300_799
+_SECOND: Final = 1_000_000_000  # in nanoseconds
+
+Faults = list[Violation]
+
+
+def may_exist(identifier: str) -> bool:
+    """Whether a task or config can have this id; if not it is simply not found, and the store need not be asked."""
+    return not syntax.text(identifier, MAX_ID)
+
+
+def check_send(request: pb.SendMessageRequest, *, max_references: int = MAX_NAMES) -> None:
+    faults = _begin(request, request.tenant)
+    if request.HasField("message"):
+        _check_message(request.message, max_references, faults)
+    if request.HasField("configuration"):
+        _check_configuration(request.configuration, request.message.task_id, faults)
+    _end(faults)
+
+
+def _check_message(message: pb.Message, max_references: int, faults: Faults) -> None:
+    if message.role == pb.ROLE_AGENT:
+        faults.append(Violation("message.role", "must be ROLE_USER: only the agent speaks as ROLE_AGENT"))
+    _text("message.message_id", message.message_id, faults)
+    _text("message.context_id", message.context_id, faults)
+    _text("message.task_id", message.task_id, faults)
+    _count("message.parts", len(message.parts), MAX_PARTS, faults)
+    _names("message.extensions", message.extensions, MAX_NAMES, faults, syntax.MAX_URL)
+    _names("message.reference_task_ids", message.reference_task_ids, max_references, faults)
+
+
+def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: str, faults: Faults) -> None:
+    if configuration.HasField("history_length"):
+        _history("configuration.history_length", configuration.history_length, faults)
+    modes = configuration.accepted_output_modes
+    _count("configuration.accepted_output_modes", len(modes), MAX_NAMES, faults)
+    for index, mode in enumerate(modes[:MAX_NAMES]):
+        _note(f"configuration.accepted_output_modes[{index}]", syntax.media_range(mode), faults)
+    if configuration.HasField("task_push_notification_config"):
+        prefix = "configuration.task_push_notification_config."
+        config = configuration.task_push_notification_config
+        if config.task_id not in {"", task_id}:
+            faults.append(Violation(f"{prefix}task_id", "must be absent or equal message.task_id"))
+        _check_config(config, prefix, faults)
+
+
+def check_get(request: pb.GetTaskRequest) -> None:
+    faults = _begin(request, request.tenant)
+    if request.HasField("history_length"):
+        _history("history_length", request.history_length, faults)
+    _end(faults)
+
+
+def check_list(request: pb.ListTasksRequest) -> None:
+    faults = _begin(request, request.tenant)  # knows the states already (LIST-16)
+    _text("context_id", request.context_id, faults)
+    if request.HasField("page_size"):
+        _page_size(request.page_size, faults)
+    if request.HasField("history_length"):
+        _history("history_length", request.history_length, faults)
+    if request.HasField("status_timestamp_after") and not _is_sane(request.status_timestamp_after):
+        faults.append(Violation("status_timestamp_after", "must lie between the years 1 and 9999"))
+    _end(faults)
+
+
+def check_cancel(request: pb.CancelTaskRequest) -> None:
+    _end(_begin(request, request.tenant))
+
+
+def check_subscribe(request: pb.SubscribeToTaskRequest) -> None:
+    _end(_begin(request, request.tenant))
+
+
+def check_push_create(config: pb.TaskPushNotificationConfig) -> None:
+    faults = _begin(config, config.tenant)
+    if not config.task_id:  # the schema cannot say so: an inline config has none (PUSH-14)
+        faults.append(Violation("task_id", "is required"))
+    _check_config(config, "", faults)
+    _end(faults)
+
+
+def check_push_get(request: pb.GetTaskPushNotificationConfigRequest) -> None:
+    _end(_begin(request, request.tenant))
+
+
+def check_push_list(request: pb.ListTaskPushNotificationConfigsRequest) -> None:
+    faults = _begin(request, request.tenant)
+    if request.page_size:  # without presence: 0 is the default
+        _page_size(request.page_size, faults)
+    _end(faults)
+
+
+def check_push_delete(request: pb.DeleteTaskPushNotificationConfigRequest) -> None:
+    _end(_begin(request, request.tenant))
+
+
+def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
+    _end(_begin(request, request.tenant))
+
+
+def check_content_types(request: pb.SendMessageRequest, modes: Sequence[str]) -> None:
+    """Refuse parts in a media type that none of the modes covers (SEND-04)."""
+    for part in request.message.parts:
+        media_type = _media_type(part)
+        if media_type and not any(syntax.matches(media_type, mode) for mode in modes):
+            raise A2AError(
+                Reason.CONTENT_TYPE_NOT_SUPPORTED,
+                f"The agent does not read {media_type[:80]}.",
+                metadata={"mediaType": media_type[:200], "supported": ",".join(modes)},
+            )
+
+
+def _media_type(part: pb.Part) -> str:
+    """What the part is, or "" when only the agent can find out: bytes and links need not say."""
+    if part.media_type:
+        return part.media_type
+    return {"text": "text/plain", "data": "application/json"}.get(part.WhichOneof("content") or "", "")
+
+
+# -- single rules
+
+
+def _begin(request: Message, tenant: str) -> Faults:
+    faults = required_violations(request)
+    if tenant:
+        _note("tenant", syntax.tenant(tenant), faults)
+    return faults
+
+
+def _end(faults: Faults) -> None:
+    if faults:
+        refuse(faults)
+
+
+def _note(field: str, complaint: str, faults: Faults) -> None:
+    if complaint:
+        faults.append(Violation(field, complaint))
+
+
+def _text(field: str, value: str, faults: Faults, limit: int = MAX_ID) -> None:
+    if value:
+        _note(field, syntax.text(value, limit), faults)
+
+
+def _names(field: str, values: Sequence[str], count: int, faults: Faults, limit: int = MAX_ID) -> None:
+    _count(field, len(values), count, faults)
+    for index, value in enumerate(values[:count]):
+        _text(f"{field}[{index}]", value, faults, limit)
+
+
+def _count(field: str, count: int, limit: int, faults: Faults) -> None:
+    if count > limit:
+        faults.append(Violation(field, f"must have at most {limit} elements, got {count}"))
+
+
+def _history(field: str, length: int, faults: Faults) -> None:
+    if length < 0:
+        faults.append(Violation(field, f"must not be negative, got {length}"))
+
+
+def _page_size(size: int, faults: Faults) -> None:
+    if not 1 <= size <= MAX_PAGE:
+        faults.append(Violation("page_size", f"must lie in 1..{MAX_PAGE}, got {size}"))
+
+
+def _is_sane(stamp: Timestamp) -> bool:
+    return _EARLIEST <= stamp.seconds <= _LATEST and 0 <= stamp.nanos < _SECOND
+
+
+def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: Faults) -> None:
+    _text(f"{prefix}id", config.id, faults)
+    if config.url:
+        _note(f"{prefix}url", syntax.url(config.url), faults)
+    _text(f"{prefix}token", config.token, faults, MAX_SECRET)
+    _text(f"{prefix}authentication.scheme", config.authentication.scheme, faults)
+    _text(f"{prefix}authentication.credentials", config.authentication.credentials, faults, MAX_SECRET)
