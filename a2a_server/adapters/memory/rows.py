@@ -1,0 +1,75 @@
+"""What is kept of a task; only bytes and values, so that nothing is shared with whoever wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from a2a_server.domain.reducer import fold
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.store import Head, Lease, Record, Turn, Write
+from generated import a2a_pb2 as pb
+
+
+@dataclass(slots=True)
+class ConfigRow:
+    """A push config, the webhooks it is owed, and when the first of them may be tried."""
+
+    wire: bytes
+    owed: dict[int, None] = field(default_factory=dict)
+    """Numbers of entries, in order: a set that can be read from its front."""
+    due_ms: int = 0
+    attempts: int = 0
+    claimed_until_ms: int | None = None
+    served_ms: int = 0
+
+
+@dataclass(slots=True)
+class TaskRow:
+    """One task."""
+
+    scope: Scope
+    task_id: str
+    head: Head
+    wires: list[bytes] = field(default_factory=list)
+    """The log: entry n is at n - 1."""
+    artifacts: bytes = b""
+    shelved: int = 0
+    """The last entry that `artifacts` includes."""
+    epoch: int = 0
+    lease: Lease | None = None
+    turns: dict[int, Turn] = field(default_factory=dict)
+    cancel: bytes | None = None
+    state: bytes = b""
+    configs: dict[str, ConfigRow] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        return len(self.wires)
+
+    def take(self, write: Write) -> None:
+        """Everything of a write that no index knows."""
+        self.wires += [entry.wire for entry in write.entries]
+        self.epoch = write.epoch
+        if write.artifacts is not None:
+            self.artifacts, self.shelved = write.artifacts, self.number
+        if write.claim is not None:
+            self.lease = write.claim
+        if write.state is not None:
+            self.state = write.state
+        self.turns.update((turn.number, turn) for turn in write.begin)
+        for number in write.end:
+            self.turns.pop(number, None)
+        if not self.turns:
+            self.cancel = None
+
+    def task(self, *, artifacts: bool) -> pb.Task:
+        """The task as it stands, the tail of its log folded in."""
+        if not artifacts:
+            return pb.Task.FromString(self.head.task)
+        task = pb.Task.FromString(self.head.task + self.artifacts)  # halves of a message, concatenated, are the message
+        tail = (pb.StreamResponse.FromString(wire) for wire in self.wires[self.shelved :])
+        fold(task, (event for event in tail if event.HasField("artifact_update")))  # the head never lags
+        return task
+
+    def record(self) -> Record:
+        return Record(self.task(artifacts=True), self.number, self.epoch, self.state, live=bool(self.turns))

@@ -1,0 +1,223 @@
+"""The store in memory: dicts that nothing outlives (spec: RECV-01).
+
+Every method runs from its first line to its last without suspending: the event loop is the transaction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from a2a_server.adapters.memory.index import TaskIndex
+from a2a_server.adapters.memory.push import Debts
+from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.store import (
+    Claimed,
+    Debt,
+    Entry,
+    Lease,
+    Once,
+    Record,
+    Renewal,
+    Repeated,
+    StaleWrite,
+    TaskPage,
+    TaskQuery,
+    Turn,
+    Write,
+)
+from generated import a2a_pb2 as pb
+
+
+class MemoryStore:
+    shared = False
+
+    def __init__(self) -> None:
+        self._secret = os.urandom(32)
+        self._tasks: dict[str, TaskRow] = {}
+        self._index = TaskIndex()
+        self._turning: dict[str, TaskRow] = {}
+        """Tasks with turns."""
+        self._receipts: dict[tuple[Scope, str], Once] = {}
+        self._debts = Debts()
+
+    async def open(self) -> None:
+        """Nothing to connect."""
+
+    async def close(self) -> None:
+        """Nothing to let go; the data stays as long as the object."""
+
+    async def secret(self) -> bytes:
+        return self._secret
+
+    def _row(self, scope: Scope, task_id: str) -> TaskRow | None:
+        row = self._tasks.get(task_id)
+        return row if row is not None and row.scope == scope else None
+
+    # -- tasks
+
+    async def commit(self, write: Write) -> None:
+        row = self._check(write)
+        if write.head is not None:
+            known = row.head if row else None
+            row = row or TaskRow(write.scope, write.task_id, write.head)
+            row.head = write.head
+            self._tasks[write.task_id] = row
+            self._index.put(write.scope, write.task_id, known, write.head)
+        assert row is not None  # noqa: S101 - a write that creates has a head
+        row.take(write)
+        self._note_turns(row)
+        for config in write.configs:
+            _put(row, config)
+        if write.owe and row.configs:
+            self._debts.owe(row, write)
+        if write.once is not None:
+            self._receipts[write.scope, write.once.key] = write.once
+
+    def _check(self, write: Write) -> TaskRow | None:
+        found = write.once and self._living(write.scope, write.once.key, write.now_ms)
+        if found and (write.expected or found.task_id != write.task_id):
+            raise Repeated(found)
+        row = self._tasks.get(write.task_id)
+        number, epoch = (row.number, row.epoch) if row else (0, 0)
+        if write.expected != number or write.epoch != epoch + (write.claim is not None):
+            raise StaleWrite(write.task_id)
+        if row is not None and row.scope != write.scope:
+            raise StaleWrite(write.task_id)
+        return row
+
+    def _note_turns(self, row: TaskRow) -> None:
+        if row.turns:
+            self._turning[row.task_id] = row
+        else:
+            self._turning.pop(row.task_id, None)
+
+    async def load(self, scope: Scope, task_id: str) -> Record | None:
+        row = self._row(scope, task_id)
+        return row.record() if row else None
+
+    async def entries(self, task_id: str, after: int, limit: int) -> Sequence[Entry]:
+        row = self._tasks.get(task_id)
+        wires = row.wires[after : after + limit] if row else []
+        return [Entry(n, pb.StreamResponse.FromString(wire), wire) for n, wire in enumerate(wires, after + 1)]
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        ids, total = self._index.page(query.scope, query.filter, query.after, query.limit)
+        return TaskPage([self._tasks[task_id].task(artifacts=query.include_artifacts) for task_id in ids], total)
+
+    async def has_context(self, scope: Scope, context_id: str) -> bool:
+        return self._index.has_context(scope, context_id)
+
+    async def waiting_since(self, state: int, before_ms: int, limit: int) -> Sequence[tuple[Scope, str]]:
+        waiting: list[tuple[Scope, str]] = []
+        for task_id in self._index.before(state, before_ms):
+            if len(waiting) == limit:
+                break
+            if task_id not in self._turning:
+                waiting.append((self._tasks[task_id].scope, task_id))
+        return waiting
+
+    # -- leases
+
+    async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
+        lapsed = [row for row in self._turning.values() if _until(row) < lapsed_before_ms]
+        lapsed.sort(key=_until)
+        for row in lapsed[:limit]:
+            row.epoch += 1
+            row.lease = lease
+        return [Claimed(row.scope, row.task_id, row.epoch, _turns(row)) for row in lapsed[:limit]]
+
+    async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
+        lost, cancels = set(), {}
+        for task_id, epoch in held.items():
+            row = self._tasks.get(task_id)
+            if row is None or row.epoch != epoch:
+                lost.add(task_id)
+                continue
+            row.lease = lease
+            if row.cancel is not None:
+                cancels[task_id] = row.cancel
+        return Renewal(frozenset(lost), cancels)
+
+    async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
+        row = self._row(scope, task_id)
+        if row is None or not row.turns:
+            return False
+        row.cancel = metadata
+        return True
+
+    # -- receipts
+
+    def _living(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+        once = self._receipts.get((scope, key))
+        return once if once is not None and once.expires_ms > now_ms else None
+
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+        return self._living(scope, key, now_ms)
+
+    async def reserve(self, scope: Scope, once: Once, now_ms: int, *, instead_of: str = "") -> Once:
+        found = self._living(scope, once.key, now_ms)
+        if found is not None and (found.task_id != instead_of or found.reply or found.task_id in self._tasks):
+            return found
+        self._receipts[scope, once.key] = once
+        return once
+
+    async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
+        once = self._receipts.get((scope, key))
+        if once is not None and not once.reply:
+            self._receipts[scope, key] = replace(once, reply=reply)
+
+    # -- push configs and debts
+
+    async def put_config(self, scope: Scope, config: pb.TaskPushNotificationConfig) -> bool:
+        row = self._row(scope, config.task_id)
+        if row is None:
+            return False
+        _put(row, config)
+        return True
+
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> pb.TaskPushNotificationConfig | None:
+        row = self._row(scope, task_id)
+        config = row and row.configs.get(config_id)
+        return pb.TaskPushNotificationConfig.FromString(config.wire) if config else None
+
+    async def configs(
+        self, scope: Scope, task_id: str, after: str, limit: int
+    ) -> Sequence[pb.TaskPushNotificationConfig] | None:
+        row = self._row(scope, task_id)
+        if row is None:
+            return None
+        ids = sorted(config_id for config_id in row.configs if config_id > after)[:limit]
+        return [pb.TaskPushNotificationConfig.FromString(row.configs[config_id].wire) for config_id in ids]
+
+    async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
+        row = self._row(scope, task_id)
+        if row is None:
+            return False
+        if row.configs.pop(config_id, None) is not None:
+            self._debts.forget(task_id, config_id)
+        return True
+
+    async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
+        return self._debts.claim(now_ms, until_ms, limit)
+
+    async def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
+        return self._debts.settle(debt, retry_at_ms)
+
+
+def _put(row: TaskRow, config: pb.TaskPushNotificationConfig) -> None:
+    wire = config.SerializeToString()
+    if known := row.configs.get(config.id):
+        known.wire = wire
+    else:
+        row.configs[config.id] = ConfigRow(wire)
+
+
+def _until(row: TaskRow) -> int:
+    return row.lease.until_ms if row.lease else 0
+
+
+def _turns(row: TaskRow) -> list[Turn]:
+    return [row.turns[number] for number in sorted(row.turns)]

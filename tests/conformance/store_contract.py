@@ -1,0 +1,38 @@
+"""The store's suite: every promise of `a2a_server/ports/store.py`, for every adapter.
+
+A subclass supplies the `store` fixture: a store that is open and empty. `store_*.py` holds the promises by topic.
+"""
+
+from __future__ import annotations
+
+from a2a_server.ports.store import Store
+from tests.conformance.authors import Author, config
+from tests.conformance.store_lists import ListPromises
+from tests.conformance.store_push import ConfigPromises, DebtPromises
+from tests.conformance.store_receipts import ReceiptPromises
+from tests.conformance.store_tasks import TaskPromises, WritePromises
+from tests.conformance.store_turns import TurnPromises
+
+
+class StoreContract(
+    TaskPromises, ListPromises, TurnPromises, ReceiptPromises, ConfigPromises, DebtPromises, WritePromises
+):
+    async def test_the_secret_is_made_once(self, store: Store) -> None:
+        secret = await store.secret()
+        assert len(secret) == 32
+        await store.close()
+        await store.open()
+        assert await store.secret() == secret
+
+    async def test_a_store_is_opened_and_closed_as_often_as_one_likes(self, store: Store) -> None:
+        author = await Author(store).start(state=b"state")
+        await author.chunk("x", configs=[config(author.task_id)], owe=True)
+        before = await author.load()
+        await store.open()
+        for _ in range(2):
+            await store.close()
+            await store.close()
+            await store.open()
+        assert await author.load() == before
+        assert len(await store.claim_debts(0, 1, 10)) == 1
+        await author.chunk("y")

@@ -1,0 +1,130 @@
+"""Promises about turns and leases: whose turn it is, takeovers, heartbeats, cancels (spec: DURA-02, DURA-03)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from a2a_server.ports.store import Claimed, Lease, StaleWrite, Store, Turn
+from tests.conformance.authors import ANN, BOB, COMPLETED, HERE, THERE, Author
+
+LATE = HERE.until_ms + 1
+
+
+class TurnPromises:
+    async def test_a_task_is_live_while_it_has_a_turn(self, store: Store) -> None:
+        author = await Author(store).start()
+        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        await author.commit(author.write(end=[1]))
+        assert (await author.load()).live
+        await author.become(COMPLETED, end=[2])
+        assert not (await author.load()).live
+
+    async def test_one_write_ends_a_turn_and_begins_others(self, store: Store) -> None:
+        author = await Author(store).start()
+        await author.commit(author.write(end=[1], begin=[Turn(2, b"two"), Turn(3, b"three")]))
+        (claimed,) = await store.claim(THERE, LATE, 10)
+        assert list(claimed.turns) == [Turn(2, b"two"), Turn(3, b"three")]
+
+    async def test_a_lapsed_lease_is_taken_over_with_the_next_epoch(self, store: Store) -> None:
+        author = await Author(store, scope=BOB).start()
+        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        claimed = await store.claim(THERE, LATE, 10)
+        assert list(claimed) == [Claimed(BOB, author.task_id, 2, [Turn(1, b"request"), Turn(2, b"next")])]
+        assert (await author.load()).epoch == 2
+        assert list(await store.claim(THERE, LATE, 10)) == []
+
+    @pytest.mark.req("DURA-03")
+    async def test_who_lost_the_lease_cannot_write(self, store: Store) -> None:
+        author = await Author(store).start()
+        await store.claim(THERE, LATE, 10)
+        before = await author.load()
+        with pytest.raises(StaleWrite):
+            await author.chunk("late")
+        with pytest.raises(StaleWrite):
+            await author.chunk("late", claim=HERE)
+        assert await author.load() == before
+        assert len(await store.entries(author.task_id, 0, 10)) == 1
+        author.epoch = 2
+        await author.chunk("mine now")
+
+    async def test_a_lease_that_has_not_ended_is_respected(self, store: Store) -> None:
+        await Author(store).start()
+        assert list(await store.claim(THERE, HERE.until_ms, 10)) == []
+
+    async def test_a_task_without_turns_is_not_taken_over(self, store: Store) -> None:
+        author = await Author(store).start()
+        await author.become(COMPLETED, end=[1])
+        assert list(await store.claim(THERE, 9_000, 10)) == []
+
+    async def test_a_turn_that_nobody_ever_claimed_is_anybodys(self, store: Store) -> None:
+        author = await Author(store).create(begin=[Turn(1, b"request")])
+        (claimed,) = await store.claim(HERE, 1, 10)
+        assert (claimed.task_id, claimed.epoch) == (author.task_id, 1)
+
+    async def test_the_lease_outlives_the_turn_it_was_taken_for(self, store: Store) -> None:
+        """Whoever holds the epoch may begin another turn, and is no easier to rob than before."""
+        author = await Author(store).start()
+        await author.commit(author.write(end=[1]))
+        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        assert list(await store.claim(THERE, HERE.until_ms, 10)) == []
+        assert len(await store.claim(THERE, LATE, 10)) == 1
+
+    async def test_the_longest_lapsed_go_first(self, store: Store) -> None:
+        tasks = [await Author(store).start(Lease("here", until)) for until in (300, 100, 200)]
+        claimed = await store.claim(THERE, 1_000, 2)
+        assert [one.task_id for one in claimed] == [tasks[1].task_id, tasks[2].task_id]
+        assert len(await store.claim(THERE, 1_000, 2)) == 1
+
+    async def test_of_many_claimers_each_task_goes_to_one(self, store: Store) -> None:
+        tasks = {(await Author(store).start()).task_id for _ in range(20)}
+        rounds = await asyncio.gather(*(store.claim(Lease(f"r{n}", 9_000), LATE, 3) for n in range(10)))
+        claimed = [one.task_id for got in rounds for one in got]
+        assert len(claimed) == 20
+        assert set(claimed) == tasks
+
+    # -- heartbeats
+
+    async def test_a_heartbeat_extends_what_is_held(self, store: Store) -> None:
+        held, dropped = await Author(store).start(), await Author(store).start()
+        renewal = await store.renew(Lease("here", 5_000), {held.task_id: 1})
+        assert (renewal.lost, dict(renewal.cancels)) == (frozenset(), {})
+        assert [one.task_id for one in await store.claim(THERE, 5_000, 10)] == [dropped.task_id]
+
+    async def test_a_heartbeat_tells_what_is_lost_and_extends_nothing_of_it(self, store: Store) -> None:
+        author = await Author(store).start()
+        await store.claim(THERE, LATE, 10)
+        renewal = await store.renew(Lease("here", 99_000), {author.task_id: 1, "never": 1})
+        assert renewal.lost == {author.task_id, "never"}
+        assert len(await store.claim(HERE, THERE.until_ms + 1, 10)) == 1
+
+    # -- cancels
+
+    async def test_a_wish_to_cancel_reaches_the_holder(self, store: Store) -> None:
+        author = await Author(store).start()
+        assert await store.request_cancel(ANN, author.task_id, b"why")
+        for _ in range(2):
+            renewal = await store.renew(HERE, {author.task_id: 1})
+            assert dict(renewal.cancels) == {author.task_id: b"why"}
+
+    async def test_a_wish_without_metadata_is_a_wish(self, store: Store) -> None:
+        author = await Author(store).start()
+        await store.request_cancel(ANN, author.task_id, b"")
+        assert dict((await store.renew(HERE, {author.task_id: 1})).cancels) == {author.task_id: b""}
+
+    async def test_a_wish_outlives_a_takeover_but_not_the_last_turn(self, store: Store) -> None:
+        author = await Author(store).start()
+        await store.request_cancel(ANN, author.task_id, b"why")
+        await store.claim(THERE, LATE, 10)
+        assert (await store.renew(HERE, {author.task_id: 1})).cancels == {}
+        assert dict((await store.renew(THERE, {author.task_id: 2})).cancels) == {author.task_id: b"why"}
+        author.epoch = 2
+        await author.commit(author.write(end=[1]))
+        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        assert (await store.renew(THERE, {author.task_id: 2})).cancels == {}
+
+    async def test_without_a_live_turn_there_is_nothing_to_cancel(self, store: Store) -> None:
+        author = await Author(store).create()
+        assert not await store.request_cancel(ANN, author.task_id, b"")
+        assert not await store.request_cancel(ANN, "never", b"")
