@@ -1,0 +1,200 @@
+"""An agent made of functions: its card, and the way from a message to its skill (spec: AGNT-01, SEND-15)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TypeAlias, TypeVar, cast
+
+from a2a_server.agents.extensions import Extension
+from a2a_server.agents.feed import Feed
+from a2a_server.agents.results import Result, deliver, relay
+from a2a_server.agents.skill import Function, Skill, Stream, as_tags, check_card, check_function, title
+from a2a_server.agents.state import Saved
+from a2a_server.agents.turn import Turn
+from a2a_server.errors import Violation
+from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
+from a2a_server.ports.authenticator import Caller
+from generated import a2a_pb2 as pb
+
+ExtendCard: TypeAlias = Callable[[pb.AgentCard, Caller], pb.AgentCard | None]
+_Function = TypeVar("_Function", bound=Function)
+_ExtendCard = TypeVar("_ExtendCard", bound=ExtendCard)
+
+_TEXT = ("text/plain",)
+
+
+class Agent:
+    """Give it skills with `@agent.skill`, and serve it. The first skill answers messages that name none."""
+
+    def __init__(  # noqa: PLR0913 - an agent card has that many members
+        self,
+        name: str,
+        description: str,
+        version: str,
+        *,
+        provider: pb.AgentProvider | None = None,
+        documentation_url: str | None = None,
+        icon_url: str | None = None,
+        default_input_modes: Sequence[str] = _TEXT,
+        default_output_modes: Sequence[str] = _TEXT,
+        streaming: bool = True,
+        extensions: Sequence[Extension] = (),
+        extended: ExtendCard | None = None,
+    ) -> None:
+        _need(name=name, description=description, version=version)
+        self._extensions = {extension.uri: extension for extension in extensions}
+        if len(self._extensions) < len(extensions):
+            raise ValueError(f"Agent {name!r}: two extensions have the same URI.")
+        self._skills: dict[str, Skill] = {}
+        self._extend = extended
+        self._card = pb.AgentCard(
+            name=name,
+            description=description,
+            version=version,
+            provider=provider,
+            documentation_url=documentation_url,
+            icon_url=icon_url,
+            default_input_modes=default_input_modes,
+            default_output_modes=default_output_modes,
+            capabilities=pb.AgentCapabilities(
+                streaming=streaming,
+                extensions=[extension.card() for extension in extensions],
+                extended_agent_card=extended is not None,
+            ),
+        )
+
+    # -- what authors call
+
+    def skill(  # noqa: PLR0913 - a skill in the card has that many members
+        self,
+        *,
+        id: str,  # noqa: A002 - the protocol's name for it
+        name: str | None = None,
+        description: str | None = None,
+        tags: Sequence[str] = (),
+        examples: Sequence[str] = (),
+        input_modes: Sequence[str] = (),
+        output_modes: Sequence[str] = (),
+        restartable: bool = False,
+        direct: bool = False,
+    ) -> Callable[[_Function], _Function]:
+        """Register an async function, or an async generator, that answers messages.
+
+        The description defaults to the function's docstring, and without one to the agent's own description.
+        `restartable` skills run again after a crash, from their last checkpoint. `direct` skills may answer with
+        `turn.reply` without making a task.
+        """
+
+        def register(function: _Function) -> _Function:
+            text = description or inspect.getdoc(function) or self._card.description
+            card = pb.AgentSkill(
+                id=id,
+                name=name or title(id),
+                description=text,
+                tags=as_tags(tags, id),
+                examples=examples,
+                input_modes=input_modes,
+                output_modes=output_modes,
+            )
+            self._register(card, function, Plan(restartable=restartable, direct=direct))
+            return function
+
+        return register
+
+    def extended(self, function: _ExtendCard) -> _ExtendCard:
+        """Register what makes the extended card: it gets a copy of the public card, and the authenticated caller."""
+        if self._extend is not None:
+            raise ValueError(f"Agent {self._card.name!r}: there is a function for the extended card already.")
+        self._extend = function
+        self._card.capabilities.extended_agent_card = True
+        return function
+
+    def _register(self, card: pb.AgentSkill, function: Function, plan: Plan) -> None:
+        check_card(card)
+        check_function(function, card.id)
+        if card.id in self._skills:
+            raise ValueError(f"Agent {self._card.name!r}: two skills have the id {card.id!r}.")
+        self._skills[card.id] = Skill(card, function, plan, inspect.isasyncgenfunction(function))
+        self._card.skills.append(card)
+
+    # -- what the server calls
+
+    @property
+    def card(self) -> pb.AgentCard:
+        if not self._skills:
+            raise ValueError(f"Agent {self._card.name!r} has no skill: decorate a function with @agent.skill(…).")
+        return _copy(self._card)
+
+    def extended_card(self, caller: Caller) -> pb.AgentCard | None:
+        return None if self._extend is None else self._extend(self.card, caller)
+
+    def check(self, request: pb.SendMessageRequest, extensions: Collection[str]) -> Sequence[Violation]:
+        faults = []
+        if SKILL_KEY in request.metadata.fields and _named(request) not in self._skills:
+            faults.append(Violation(f"metadata.{SKILL_KEY}", f"must be one of: {', '.join(self._skills)}"))
+        for uri in extensions:
+            if extension := self._extensions.get(uri):
+                faults.extend(extension.faults(request))
+        return faults
+
+    def plan(self, request: pb.SendMessageRequest, state: bytes) -> Plan:
+        try:
+            begun = Saved.load(state).skill
+        except InvalidAgentResponse:
+            return Plan()  # the turn itself will say so
+        skill = self._skills.get(begun or _named(request) or self._default)
+        return Plan() if skill is None else skill.plan
+
+    async def run(self, request: TurnRequest, outlet: Outlet) -> None:
+        saved = Saved.load(request.state)
+        # A task stays with the skill that it began with; what a follow-up names makes no difference.
+        skill_id = saved.skill or _named(request) or self._default
+        skill = self._skills.get(skill_id, _GONE)
+        feed = Feed(outlet)
+        turn = Turn(request, feed, skill_id, saved, direct=skill.plan.direct, default=skill_id == self._default)
+        try:
+            await _answer(skill, turn)
+        finally:
+            feed.close()
+        if not feed.stopped:
+            await turn.complete()
+
+    @property
+    def _default(self) -> str:
+        return next(iter(self._skills), "")
+
+
+async def _answer(skill: Skill, turn: Turn) -> None:
+    answer = skill.function(turn)
+    if skill.streams:
+        await relay(turn, cast("Stream", answer))
+    else:
+        await deliver(turn, await cast("Awaitable[Result]", answer))
+
+
+async def _gone(turn: Turn) -> None:
+    await turn.fail(f"This task began with the skill {turn.skill!r}, which is no longer offered.")
+
+
+_GONE = Skill(pb.AgentSkill(), _gone, Plan(), streams=False)
+"""Answers for skills that tasks remember and the agent has lost."""
+
+
+def _named(request: pb.SendMessageRequest | TurnRequest) -> str:
+    """The skill that a request asks for, if any."""
+    fields = request.metadata.fields
+    # Membership first: reading a missing key of a protobuf map would insert it.
+    return fields[SKILL_KEY].string_value if SKILL_KEY in fields else ""
+
+
+def _copy(card: pb.AgentCard) -> pb.AgentCard:
+    copy = pb.AgentCard()
+    copy.CopyFrom(card)
+    return copy
+
+
+def _need(**texts: str) -> None:
+    for member, text in texts.items():
+        if not text:
+            raise ValueError(f"An agent needs a {member}.")

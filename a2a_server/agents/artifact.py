@@ -1,0 +1,158 @@
+"""An artifact in the making: chunks in, events with the right `append` and `last_chunk` out (spec: ARTF-01 to -03)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self, TypeAlias, TypedDict
+
+from a2a_server.agents.feed import Feed
+from a2a_server.agents.parts import Chunk, Json, as_part, as_parts, to_struct
+from a2a_server.ports.agent import InvalidAgentResponse, TurnRequest
+from generated import a2a_pb2 as pb
+
+Whole: TypeAlias = "Chunk | Sequence[pb.Part] | pb.Artifact"
+"""What becomes an artifact at once."""
+
+
+class LabelFields(TypedDict, total=False):
+    """The keyword arguments that label an artifact."""
+
+    description: str
+    artifact_id: str | None
+    media_type: str | None
+    metadata: Mapping[str, Json] | None
+    extensions: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What an artifact says about itself beside its parts."""
+
+    name: str
+    description: str = ""
+    artifact_id: str | None = None
+    media_type: str | None = None
+    metadata: Mapping[str, Json] | None = None
+    extensions: Sequence[str] = ()
+
+    def artifact(self, artifact_id: str, parts: Sequence[pb.Part]) -> pb.Artifact:
+        return pb.Artifact(
+            artifact_id=artifact_id,
+            name=self.name,
+            description=self.description,
+            parts=parts,
+            metadata=None if self.metadata is None else to_struct(self.metadata),
+            extensions=self.extensions,
+        )
+
+
+class ArtifactIds:
+    """Names a turn's artifacts in the order of their first chunks.
+
+    A rerun gives the same name to the same step, so that it replaces instead of repeating; another turn or task gives
+    new names (CTX-14).
+    """
+
+    __slots__ = ("_begun", "_open", "_stem")
+
+    def __init__(self, request: TurnRequest, finished: int) -> None:
+        self._begun = finished
+        self._open: set[int] = set()
+        self._stem = request.task_id if request.number <= 1 else f"{request.task_id}-{request.number}"
+
+    @property
+    def finished(self) -> int:
+        """How many artifacts are complete, up to the first that is not."""
+        return min(self._open, default=self._begun + 1) - 1
+
+    def open(self) -> tuple[int, str]:
+        self._begun += 1
+        self._open.add(self._begun)
+        return self._begun, f"{self._stem}-{self._begun}"
+
+    def close(self, ordinal: int) -> None:
+        self._open.discard(ordinal)
+
+    def next(self) -> str:
+        """The name of an artifact that is written at once."""
+        self._begun += 1
+        return f"{self._stem}-{self._begun}"
+
+
+def whole(content: Whole, label: Label, ids: ArtifactIds) -> pb.StreamResponse:
+    """The one event of an artifact that is there all at once."""
+    if isinstance(content, pb.Artifact):
+        artifact = pb.Artifact(artifact_id=content.artifact_id or label.artifact_id or ids.next(), name=label.name)
+        artifact.MergeFrom(content)
+    else:
+        parts = as_parts(content, label.media_type or "")
+        artifact = label.artifact(label.artifact_id or ids.next(), parts)
+    return pb.StreamResponse(artifact_update=pb.TaskArtifactUpdateEvent(artifact=artifact, last_chunk=True))
+
+
+class ArtifactWriter:
+    """Use it as `async with turn.artifact("report") as out`, and `await out.write(…)` as often as you like.
+
+    Without any write there is no artifact. When the block is left by an exception, what was written stays, and no
+    chunk is marked as the last one.
+    """
+
+    __slots__ = ("_closed", "_feed", "_id", "_ids", "_label", "_newest", "_ordinal")
+
+    def __init__(self, feed: Feed, ids: ArtifactIds, label: Label) -> None:
+        self._feed = feed
+        self._ids = ids
+        self._label = label
+        self._id = label.artifact_id or ""
+        self._ordinal = 0
+        self._newest: pb.StreamResponse | None = None
+        self._closed = False
+
+    @property
+    def artifact_id(self) -> str:
+        if not self._id:
+            self._ordinal, self._id = self._ids.open()
+        return self._id
+
+    async def write(self, chunk: Chunk) -> None:
+        """Add a part: text for str, a file for bytes, data for every other JSON value."""
+        if self._closed:
+            raise InvalidAgentResponse("an artifact is finished when its `async with` block ends")
+        self._newest = event = self._event(as_part(chunk, self._label.media_type or ""))
+        self._feed.hold(event)
+        await self._feed.room()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed = True
+        if self._newest is None:
+            return
+        if error is not None or self._feed.stopped:
+            self._feed.flush()
+        else:
+            self._finish(self._newest)
+        self._ids.close(self._ordinal)
+
+    def _finish(self, newest: pb.StreamResponse) -> None:
+        if self._feed.holds(newest):
+            newest.artifact_update.last_chunk = True
+            self._feed.flush()
+        else:
+            end = self._event(pb.Part(text=""))
+            end.artifact_update.last_chunk = True
+            self._feed.send(end)
+
+    def _event(self, part: pb.Part) -> pb.StreamResponse:
+        """The first chunk introduces the artifact; those after it need nothing but its id."""
+        if self._newest is None:
+            artifact = self._label.artifact(self.artifact_id, [part])
+        else:
+            artifact = pb.Artifact(artifact_id=self._id, parts=[part])
+        append = self._newest is not None
+        return pb.StreamResponse(artifact_update=pb.TaskArtifactUpdateEvent(artifact=artifact, append=append))

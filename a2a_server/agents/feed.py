@@ -1,0 +1,85 @@
+"""A turn's way out: keeps events in order and holds the newest chunk back for a moment (spec: ORDR-01, ARTF-03)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from a2a_server.domain.lifecycle import STOPPING, TERMINAL
+from a2a_server.ports.agent import Outlet
+from generated import a2a_pb2 as pb
+
+LINGER = 0.02
+"""Seconds that a chunk may be held back.
+
+A chunk has to say whether it is the last, but an author knows that only when the next one fails to come. So each chunk
+waits for its successor. A slow source must not make clients wait for text that is already there, hence the limit:
+shorter than anybody notices, longer than the gap between the last token and the end of most model streams. When the
+limit passes the chunk goes out unmarked, and the end costs one more event with an empty text.
+"""
+
+
+class Feed:
+    """Passes events to the outlet. At most one chunk is held, and it leaves before anything that was said after it."""
+
+    __slots__ = ("_answered", "_due", "_held", "_state", "_timer", "outlet", "used")
+
+    def __init__(self, outlet: Outlet) -> None:
+        self.outlet = outlet
+        self._held: pb.StreamResponse | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._state = 0
+        self._answered = False
+        self.used = False
+        """Whether anything was sent, so that a task exists."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the turn has ended or interrupted its task; a status after an interruption takes it up again."""
+        return self._answered or self._state in STOPPING
+
+    def send(self, event: pb.StreamResponse) -> None:
+        self.flush()
+        self.used = True
+        self.outlet.emit(event)
+        if event.HasField("status_update"):
+            if self._state not in TERMINAL:
+                self._state = event.status_update.status.state
+        elif event.HasField("message"):
+            self._answered = True
+
+    async def room(self) -> None:
+        await self.outlet.room()
+
+    def hold(self, event: pb.StreamResponse) -> None:
+        """Keep a chunk until the next event, the end of its artifact, or LINGER."""
+        self.flush()
+        self._held = event
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + LINGER
+        if self._timer is None:  # one timer serves a whole burst of chunks
+            self._timer = loop.call_at(self._due, self._tick, loop)
+
+    def holds(self, event: pb.StreamResponse | None) -> bool:
+        return event is not None and event is self._held
+
+    def flush(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            self.used = True
+            self.outlet.emit(held)
+
+    def close(self) -> None:
+        self.flush()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        if self._held is None:
+            return
+        if loop.time() < self._due:
+            self._timer = loop.call_at(self._due, self._tick, loop)
+        else:
+            self.flush()

@@ -1,0 +1,197 @@
+"""Run an agent's turns in memory, for the tests of its author: no server, no store, no sockets (spec: AGNT-01)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from google.protobuf import struct_pb2
+
+from a2a_server.agents.parts import Content, Json, as_message, to_python, to_struct
+from a2a_server.agents.state import Saved
+from a2a_server.domain.reducer import fold
+from a2a_server.errors import refuse
+from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse, TurnRequest
+from a2a_server.ports.authenticator import Caller
+from generated import a2a_pb2 as pb
+
+_TASK, _CONTEXT = "task", "context"
+
+
+class Recorder:
+    """An outlet that keeps what it is given; ids and times that the server fills in stay empty."""
+
+    def __init__(self, blob: bytes = b"", inbox: Iterable[pb.Message] = ()) -> None:
+        self.events: list[pb.StreamResponse] = []
+        self.internals: list[tuple[str, Mapping[str, object]]] = []
+        self.blob = blob
+        self.inbox = deque(inbox)
+        self.cancel_after: int | None = None
+        self.cancel_with = struct_pb2.Struct()
+        self.cancel_metadata: struct_pb2.Struct | None = None
+
+    def emit(self, event: pb.StreamResponse) -> None:
+        _check_parts(event)
+        self.events.append(event)
+        task = asyncio.current_task()
+        if len(self.events) == self.cancel_after and task is not None:
+            self.cancel_metadata = self.cancel_with
+            task.cancel()
+
+    async def room(self) -> None:
+        await asyncio.sleep(0)  # where a cancel arrives
+
+    async def durable(self) -> None:
+        await asyncio.sleep(0)
+
+    def save(self, state: bytes) -> None:
+        self.blob = state
+
+    def internal(self, kind: str, fields: Mapping[str, object]) -> None:
+        self.internals.append((kind, fields))
+
+    async def next_message(self) -> pb.Message:
+        if not self.inbox:
+            raise AssertionError("the turn waits for a message; give it to run_turn as messages=[…]")
+        return self.inbox.popleft()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a turn did, and what it left behind for the next one."""
+
+    request: TurnRequest
+    events: Sequence[pb.StreamResponse]
+    internals: Sequence[tuple[str, Mapping[str, object]]]
+    blob: bytes
+    task: pb.Task
+    """The task with everything folded in, as a client would get it."""
+    canceled: bool
+
+    @property
+    def state(self) -> str:
+        """The task's state without prefix, such as `COMPLETED`."""
+        return pb.TaskState.Name(self.task.status.state).removeprefix("TASK_STATE_")
+
+    @property
+    def says(self) -> str:
+        """The text of the direct message, or of the last status."""
+        message = self.message or self.task.status.message
+        return "".join(part.text for part in message.parts)
+
+    @property
+    def message(self) -> pb.Message | None:
+        """The direct message, if that was the answer."""
+        return next((event.message for event in self.events if event.HasField("message")), None)
+
+    @property
+    def artifacts(self) -> Sequence[pb.Artifact]:
+        return self.task.artifacts
+
+    @property
+    def text(self) -> str:
+        """The text of all artifacts together."""
+        return "".join(part.text for artifact in self.artifacts for part in artifact.parts)
+
+    @property
+    def data(self) -> list[Any]:
+        """The values of all data parts of all artifacts."""
+        parts = (part for artifact in self.artifacts for part in artifact.parts)
+        return [to_python(part.data) for part in parts if part.HasField("data")]
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """The author's state as the next turn will find it."""
+        return Saved.load(self.blob).values
+
+
+async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
+    agent: Agent,
+    content: Content = "",
+    *,
+    skill: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+    after: Record | None = None,
+    again: Record | None = None,
+    messages: Iterable[Content] = (),
+    references: Sequence[pb.Task] = (),
+    caller: Caller = Caller(),  # noqa: B008 - frozen
+    tenant: str = "",
+    extensions: Iterable[str] = (),
+    accepted_output_modes: Sequence[str] = (),
+    cancel_after: int | None = None,
+    cancel_metadata: Mapping[str, Json] | None = None,
+) -> Record:
+    """Send one message to an agent and return what came of it.
+
+    `after=record` continues that record's task. `again=record` runs its turn again, as after a crash. `messages` come
+    while the turn runs. `cancel_after=n` cancels the turn with its n-th event; a crash looks the same. A refused
+    request raises `A2AError`; what the skill raises comes through.
+    """
+    fields = dict(metadata or {}) | ({} if skill is None else {SKILL_KEY: skill})
+    message = as_message(content)
+    message.role = pb.ROLE_USER
+    request = pb.SendMessageRequest(message=message, metadata=to_struct(fields))
+    active = frozenset(extensions)
+    if faults := agent.check(request, active):
+        refuse(faults)
+    turn = TurnRequest(
+        task_id=_TASK,
+        context_id=_CONTEXT,
+        number=after.request.number + len(after.events) + 1 if after else 1,
+        message=message,
+        metadata=request.metadata,
+        task=_task(after, message),
+        references=references,
+        state=after.blob if after else b"",
+        caller=caller,
+        tenant=tenant,
+        extensions=active,
+        accepted_output_modes=tuple(accepted_output_modes),
+    )
+    if again is not None:
+        turn = replace(again.request, task=again.task, state=again.blob, rerun=True)
+    outlet = Recorder(turn.state, (as_message(extra) for extra in messages))
+    outlet.cancel_after = cancel_after
+    outlet.cancel_with = to_struct(cancel_metadata or {})
+    return await _drive(agent, turn, outlet)
+
+
+async def _drive(agent: Agent, turn: TurnRequest, outlet: Recorder) -> Record:
+    before = pb.Task()
+    before.CopyFrom(turn.task)
+    canceled = False
+    try:
+        await agent.run(turn, outlet)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if outlet.cancel_metadata is None or task is None:
+            raise
+        task.uncancel()
+        canceled = True
+    direct = bool(outlet.events) and outlet.events[0].HasField("message")
+    fold(before, () if direct else outlet.events)
+    return Record(turn, outlet.events, outlet.internals, outlet.blob, before, canceled)
+
+
+def _task(after: Record | None, message: pb.Message) -> pb.Task:
+    """The task as a turn finds it."""
+    task = pb.Task(id=_TASK, context_id=_CONTEXT)
+    if after is not None:
+        task.CopyFrom(after.task)
+    fold(task, [pb.StreamResponse(message=message)])
+    task.status.CopyFrom(pb.TaskStatus(state=pb.TASK_STATE_WORKING))
+    return task
+
+
+def _check_parts(event: pb.StreamResponse) -> None:
+    """Refuse what the server would refuse (SEND-14)."""
+    update = event.artifact_update
+    if event.HasField("artifact_update") and not (update.artifact.artifact_id and update.artifact.parts):
+        raise InvalidAgentResponse("an artifact needs an id and at least one part")
+    message = event.message if event.HasField("message") else event.status_update.status.message
+    if (event.HasField("message") or event.status_update.status.HasField("message")) and not message.parts:
+        raise InvalidAgentResponse("a message needs at least one part")
