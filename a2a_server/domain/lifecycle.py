@@ -24,8 +24,8 @@ STOPPING: Final = INTERRUPTED | TERMINAL
 
 _COLUMNS = (SUBMITTED, WORKING, INPUT, AUTH, COMPLETED, FAILED, CANCELED, REJECTED)
 
-# The table of spec/runtime.md, row by row. A new task is never CANCELED: there was nothing to cancel.
-# A status may repeat WORKING (progress) and INPUT (a new question), and nothing else.
+# STAT-02, row by row. WORKING may repeat (progress), INPUT and AUTH too (a new question); nothing goes back to
+# SUBMITTED, and no new task is CANCELED, because there was nothing to cancel.
 _ROWS: Mapping[int | None, str] = {
     #          SUBM WORK INPT AUTH COMP FAIL CANC REJE
     None:      "Y    Y    Y    Y    Y    Y    -    Y",

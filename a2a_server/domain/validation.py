@@ -79,6 +79,7 @@ def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: st
         config = configuration.task_push_notification_config
         if config.task_id not in {"", task_id}:
             faults.append(Violation(f"{prefix}task_id", "must be absent or equal message.task_id"))
+        _note(f"{prefix}tenant", syntax.tenant(config.tenant), faults)
         _check_config(config, prefix, faults)
 
 

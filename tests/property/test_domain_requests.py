@@ -1,0 +1,97 @@
+"""Whatever a message holds, a check passes it or names fields that exist."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_server.domain import validation
+from a2a_server.domain.structure import required_violations
+from a2a_server.errors import A2AError, Reason
+from generated import a2a_pb2 as pb
+from tests.property.messages import messages
+
+CHECKS: dict[type[Message], Callable[..., None]] = {
+    pb.SendMessageRequest: validation.check_send,
+    pb.GetTaskRequest: validation.check_get,
+    pb.ListTasksRequest: validation.check_list,
+    pb.CancelTaskRequest: validation.check_cancel,
+    pb.SubscribeToTaskRequest: validation.check_subscribe,
+    pb.TaskPushNotificationConfig: validation.check_push_create,
+    pb.GetTaskPushNotificationConfigRequest: validation.check_push_get,
+    pb.ListTaskPushNotificationConfigsRequest: validation.check_push_list,
+    pb.DeleteTaskPushNotificationConfigRequest: validation.check_push_delete,
+    pb.GetExtendedAgentCardRequest: validation.check_card,
+}
+REQUESTS = [pytest.param(check, kind, id=kind.DESCRIPTOR.name) for kind, check in CHECKS.items()]
+
+
+def refusal(check: Callable[..., None], *arguments: object) -> A2AError | None:
+    try:
+        check(*arguments)
+    except A2AError as error:
+        return error
+    return None
+
+
+def exists(kind: Any, path: str) -> bool:  # noqa: ANN401 - a descriptor, of which the stubs know two kinds
+    """Whether a field is spelled as the schema spells it, with an index exactly where one belongs."""
+    head, _, rest = path.partition(".")
+    name, index = re.fullmatch(r"(\w+)(\[.*\])?", head, re.DOTALL).groups()  # type: ignore[union-attr]
+    field = kind.fields_by_name.get(name)
+    if field is None:
+        return not rest and name in kind.oneofs_by_name
+    if index and not field.is_repeated:
+        return False
+    return not rest or (field.message_type is not None and exists(field.message_type, rest))
+
+
+@pytest.mark.parametrize(("check", "kind"), REQUESTS)
+@given(data=st.data())
+def test_requests(check: Callable[..., None], kind: type[Message], data: st.DataObject) -> None:
+    request = data.draw(messages(kind))
+    before = request.SerializeToString(deterministic=True)
+    error = refusal(check, request)
+    if error is None:
+        assert not required_violations(request)
+    else:
+        assert error.reason is Reason.INVALID_ARGUMENT
+        assert error.violations
+        for violation in error.violations:
+            assert exists(request.DESCRIPTOR, violation.field), violation
+            assert violation.description
+    assert request.SerializeToString(deterministic=True) == before
+
+
+@given(messages(pb.SendMessageRequest), st.lists(st.text() | st.sampled_from(["*/*", "text/*", "text/plain"])))
+def test_content_types(request: pb.SendMessageRequest, modes: list[str]) -> None:
+    error = refusal(validation.check_content_types, request, modes)
+    if error is not None:
+        assert error.reason is Reason.CONTENT_TYPE_NOT_SUPPORTED
+        assert set(error.metadata) == {"mediaType", "supported"}
+
+
+@pytest.mark.req("GEN-04", "GEN-05")
+@given(messages(pb.Message))
+def test_required_members_of_a_message(message: pb.Message) -> None:
+    faults = {violation.field for violation in required_violations(message)}
+    absent = {"message_id": not message.message_id, "parts": not message.parts, "role": message.role not in {1, 2}}
+    assert {name: name in faults for name in absent} == absent
+
+
+@given(messages(pb.AgentCard))
+def test_cards(card: pb.AgentCard) -> None:
+    for violation in required_violations(card):
+        # Names of security schemes are free and may contain what paths are made of.
+        if not violation.field.startswith("security_schemes["):
+            assert exists(pb.AgentCard.DESCRIPTOR, violation.field), violation
+
+
+def test_every_request_has_its_check() -> None:
+    service = pb.DESCRIPTOR.services_by_name["A2AService"]
+    kinds: set[Any] = {method.input_type.name for method in service.methods}
+    assert kinds == {kind.DESCRIPTOR.name for kind in CHECKS}

@@ -1,0 +1,131 @@
+"""Events as they are made, and what waiting readers make of them."""
+
+from typing import Any
+
+import pytest
+from google.protobuf import struct_pb2
+
+from a2a_server.domain.events import (
+    agent_message,
+    artifact_event,
+    closes_stream,
+    millis,
+    next_status_ms,
+    on_the_wire,
+    reason_of,
+    state_of,
+    status_event,
+    stops_turn,
+    text_part,
+    timestamp,
+)
+from generated import a2a_pb2 as pb
+
+SUBMITTED, WORKING = pb.TASK_STATE_SUBMITTED, pb.TASK_STATE_WORKING
+INPUT, AUTH = pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED
+COMPLETED, FAILED = pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED
+CANCELED, REJECTED = pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED
+
+
+def status(state: int, metadata: dict[str, Any] | None = None) -> pb.StreamResponse:
+    return status_event("t", "c", state, 1, metadata=metadata)
+
+
+def artifact() -> pb.StreamResponse:
+    return artifact_event("t", "c", pb.Artifact(artifact_id="a", parts=[text_part("x")]))
+
+
+def test_a_status_event_is_complete() -> None:
+    message = agent_message("m", "c", "t", [text_part("Which one?")])
+    event = status_event("t", "c", INPUT, 1_700_000_000_123, message, {"k": 1})
+    update = event.status_update
+    assert (update.task_id, update.context_id, update.status.state) == ("t", "c", INPUT)
+    assert update.status.timestamp.ToJsonString() == "2023-11-14T22:13:20.123Z"
+    assert update.status.message == message
+    assert update.metadata["k"] == 1
+
+
+def test_what_is_not_given_is_absent() -> None:
+    update = status(WORKING).status_update
+    assert not update.status.HasField("message")
+    assert not update.HasField("metadata")
+    assert not artifact().artifact_update.HasField("metadata")
+
+
+def test_an_artifact_event_is_complete() -> None:
+    metadata = struct_pb2.Struct()
+    metadata["k"] = "v"
+    made = pb.Artifact(artifact_id="a", parts=[text_part("x")])
+    update = artifact_event("t", "c", made, append=True, last_chunk=True, metadata=metadata).artifact_update
+    assert (update.task_id, update.context_id, update.append, update.last_chunk) == ("t", "c", True, True)
+    assert update.artifact == made
+    assert update.metadata == metadata
+
+
+def test_an_agent_message_speaks_as_the_agent() -> None:
+    message = agent_message("m", "c", "t", [text_part("hello")])
+    assert message.role == pb.ROLE_AGENT
+    assert (message.message_id, message.context_id, message.task_id) == ("m", "c", "t")
+    assert message.parts[0].text == "hello"
+
+
+@pytest.mark.parametrize("at_ms", [0, 1, 999, 1_000, 1_700_000_000_123, -1, -1_500])
+def test_times_survive(at_ms: int) -> None:
+    stamp = timestamp(at_ms)
+    assert 0 <= stamp.nanos < 1_000_000_000
+    assert millis(stamp) == at_ms
+
+
+@pytest.mark.parametrize(("previous", "now", "time"), [(5, 9, 9), (9, 5, 9), (7, 7, 7)])
+def test_status_times_never_go_back(previous: int, now: int, time: int) -> None:
+    assert next_status_ms(previous, now) == time
+
+
+@pytest.mark.parametrize(
+    ("event", "state", "stops", "closes"),
+    [
+        pytest.param(status(SUBMITTED), SUBMITTED, False, False, id="submitted"),
+        pytest.param(status(WORKING), WORKING, False, False, id="working"),
+        pytest.param(status(INPUT), INPUT, True, True, id="question"),
+        pytest.param(status(AUTH), AUTH, True, False, id="credential-out-of-band"),
+        pytest.param(status(AUTH, {"inBand": True}), AUTH, True, True, id="credential-in-band"),
+        pytest.param(status(AUTH, {"inBand": False}), AUTH, True, False, id="in-band-denied"),
+        pytest.param(status(AUTH, {"inBand": "yes"}), AUTH, True, False, id="in-band-is-a-boolean"),
+        pytest.param(status(AUTH, {"other": True}), AUTH, True, False, id="other-metadata"),
+        pytest.param(status(COMPLETED), COMPLETED, True, True, id="completed"),
+        pytest.param(status(FAILED), FAILED, True, True, id="failed"),
+        pytest.param(status(CANCELED), CANCELED, True, True, id="canceled"),
+        pytest.param(status(REJECTED), REJECTED, True, True, id="rejected"),
+        pytest.param(artifact(), 0, False, False, id="artifact"),
+        pytest.param(pb.StreamResponse(message=pb.Message()), 0, False, False, id="message"),
+        pytest.param(pb.StreamResponse(), 0, False, False, id="nothing"),
+        pytest.param(pb.StreamResponse(task=pb.Task(status={"state": SUBMITTED})), SUBMITTED, False, False, id="task"),
+        pytest.param(pb.StreamResponse(task=pb.Task(status={"state": FAILED})), FAILED, True, True, id="failed-task"),
+    ],
+)
+def test_what_an_event_ends(event: pb.StreamResponse, state: int, stops: bool, closes: bool) -> None:  # noqa: FBT001
+    before = event.SerializeToString()
+    assert state_of(event) == state
+    assert stops_turn(event) is stops
+    assert closes_stream(event) is closes
+    assert event.SerializeToString() == before  # reading changes nothing
+
+
+@pytest.mark.parametrize(("state", "closes"), [(INPUT, False), (AUTH, False), (COMPLETED, True), (WORKING, False)])
+def test_streams_may_stay_open_on_a_question(state: int, closes: bool) -> None:  # noqa: FBT001
+    assert closes_stream(status(state), keep_open_on_input=True) is closes
+
+
+def test_messages_of_the_history_are_not_for_readers() -> None:
+    assert not on_the_wire(pb.StreamResponse(message=pb.Message(message_id="m")))
+    assert all(on_the_wire(event) for event in (status(WORKING), artifact(), pb.StreamResponse(task=pb.Task())))
+
+
+def test_the_reason_of_a_failure() -> None:
+    message = agent_message("m", "c", "t", [text_part("It took too long.")])
+    assert not reason_of(status_event("t", "c", FAILED, 1, message))
+    message.metadata["reason"] = "TURN_TIMEOUT"
+    assert reason_of(status_event("t", "c", FAILED, 1, message)) == "TURN_TIMEOUT"
+    message.metadata["reason"] = 7
+    assert not reason_of(status_event("t", "c", FAILED, 1, message))
+    assert not reason_of(artifact())
