@@ -1,0 +1,1 @@
+"""Ways to know who calls."""

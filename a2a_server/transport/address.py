@@ -1,0 +1,70 @@
+"""HOST:PORT, and whether it can be listened on (spec: DOOR-09)."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+
+HIGHEST_PORT = 65535
+
+
+class StartError(Exception):
+    """The server cannot start; the message is for its operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a door listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read `host ":" port`, `"[" ipv6 "]:" port`; port 0 lets the system choose."""
+        host, colon, port = text.rpartition(":")
+        bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
+        if not colon or not bare or not port.isdecimal() or int(port) > HIGHEST_PORT or (":" in bare and bare == host):
+            raise ValueError("must be HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051")
+        return cls(bare, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        with suppress(ValueError):
+            return ipaddress.ip_address(self.host).is_loopback
+        return False
+
+    def check_free(self, door: str) -> None:
+        """Raise `StartError` when another process listens here, on any address the host name stands for.
+
+        gRPC would only say that it failed, and with two addresses would be content with one of them.
+        """
+        try:
+            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except OSError:
+            raise StartError(f"{door}: {self.host} is not a known host name or address") from None
+        for family, kind, protocol, _, sockaddr in found:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind(sockaddr)
+                    probe.listen(1)
+                except OSError as error:
+                    if why := _WHY.get(error.errno or 0):
+                        raise StartError(f"{door}: {self} {why}") from None
+
+
+_WHY = {
+    errno.EADDRINUSE: "is already in use by another process; stop it or choose another port",
+    errno.EACCES: "needs more rights; choose a port above 1023",
+    errno.EADDRNOTAVAIL: "is no address of this machine",
+}

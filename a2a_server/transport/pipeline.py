@@ -1,0 +1,164 @@
+"""Every call, whatever door: version → caller → tenant → extensions → operation (design 4; spec: SPAR-01, AUTN-03)."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
+
+import structlog
+from google.protobuf.message import DecodeError, Message
+
+from a2a_server.domain.scope import Scope
+from a2a_server.errors import A2AError, Reason, Violation, refuse
+from a2a_server.operations.call import Call, Operation, StreamOperation, UnaryOperation
+from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
+from a2a_server.ports.store import Entry, StoreUnavailable
+from a2a_server.transport import extensions, versions
+from a2a_server.transport.extensions import Extensions
+from a2a_server.transport.streams import OpenStream, OpenStreams
+from a2a_server.transport.tenants import Tenants
+
+PUBLIC = frozenset({"GetAgentCard"})
+"""What anybody may ask, in any version, before knowing how to authenticate."""
+
+SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
+CARDS = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
+
+KEY = "idempotency-key"
+LONGEST_KEY = 255
+
+Metadata = tuple[tuple[str, str], ...]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope(Credentials):
+    """What a door hands over beside the request: metadata, and the names in the peer's certificate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer of a unary call, and the metadata that goes before it."""
+
+    message: Message
+    metadata: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """The answer of a streaming call. Whoever iterates `items` closes them."""
+
+    items: AsyncIterator[Entry]
+    place: OpenStream
+    metadata: Metadata = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What operators may decide about calls in general."""
+
+    tenants: Tenants = field(default_factory=Tenants)
+    extensions: Extensions = field(default_factory=Extensions)
+    strict_version: bool = False
+    """Whether a missing version means 0.3, to the letter (CONF-16)."""
+    require_extensions_everywhere: bool = False
+    """Whether required extensions are asked for beyond sends, too (CONF-20)."""
+
+
+class Pipeline:
+    """Turns requests into answers of operations; every error that leaves it is an `A2AError`."""
+
+    def __init__(
+        self,
+        operations: Mapping[str, Operation],
+        authenticator: Authenticator,
+        rules: Rules,
+        streams: OpenStreams,
+    ) -> None:
+        self._operations = operations
+        self._authenticator = authenticator
+        self._rules = rules
+        self._enforcing = frozenset(operations) - CARDS if rules.require_extensions_everywhere else SENDS
+        self.streams = streams
+        self.draining = False
+
+    async def unary(self, rpc: str, request: Message, envelope: Envelope) -> Reply:
+        try:
+            call, metadata = await self._admit(rpc, request, envelope)
+            operation = cast("UnaryOperation", self._operations[rpc])
+            return Reply(await operation(call, request), metadata)
+        except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
+            _fail(rpc, error)
+
+    async def stream(self, rpc: str, request: Message, envelope: Envelope) -> Stream:
+        try:
+            call, metadata = await self._admit(rpc, request, envelope)
+        except Exception as error:  # noqa: BLE001 - as above
+            _fail(rpc, error)
+        place = OpenStream(call.caller.owner)
+        return Stream(self._items(rpc, call, request, place), place, metadata)
+
+    async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entry]:
+        operation = cast("StreamOperation", self._operations[rpc])
+        try:
+            with self.streams.admit(place):
+                async with aclosing(cast("Any", operation(call, request))) as entries:
+                    async for entry in entries:
+                        yield entry
+        except Exception as error:  # noqa: BLE001 - as above
+            _fail(rpc, error)
+
+    async def _admit(self, rpc: str, request: Message, envelope: Envelope) -> tuple[Call, Metadata]:
+        if self.draining:
+            raise A2AError(Reason.UNAVAILABLE, "The server is stopping.", retry_after=1)
+        tenant = getattr(request, "tenant", "")
+        if rpc in PUBLIC:
+            return Call(caller=Caller(), scope=Scope(tenant, ANONYMOUS)), ()
+        metadata = envelope.metadata
+        version = versions.negotiate(tuple(metadata.get(versions.NAME, ())), strict=self._rules.strict_version)
+        caller = await self._authenticator.authenticate(envelope)
+        scope = Scope(self._rules.tenants.of(tenant, caller), caller.owner)
+        asked = tuple(metadata.get(extensions.NAME, ()))
+        activated = self._rules.extensions.activated(asked, enforce=rpc in self._enforcing)
+        call = Call(
+            caller=caller,
+            scope=scope,
+            version=version,
+            extensions=frozenset(activated),
+            idempotency_key=_key(tuple(metadata[KEY])) if KEY in metadata else "",
+        )
+        return call, ((extensions.NAME, ", ".join(activated)),) if activated else ()
+
+
+def decode(message: type[Message], raw: bytes) -> Message:
+    """Read a request; protobuf's own error would say how the server is made."""
+    try:
+        return message.FromString(raw)
+    except DecodeError:
+        fault = f"The request is not a well-formed {message.DESCRIPTOR.full_name}."
+        raise A2AError(Reason.INVALID_ARGUMENT, fault) from None
+
+
+def _key(values: tuple[str, ...]) -> str:
+    key = values[0]
+    if len(set(values)) > 1 or not 0 < len(key) <= LONGEST_KEY or not (key.isascii() and key.isprintable()):
+        refuse([Violation(KEY, f"must be one value of 1 to {LONGEST_KEY} printable ASCII characters")])
+    return key
+
+
+def _fail(rpc: str, error: Exception) -> NoReturn:
+    """Pass on what was meant for the client; tell the log, and only the log, about anything else (ERRS-07)."""
+    if isinstance(error, A2AError):
+        if error.reason in (Reason.UNAUTHENTICATED, Reason.PERMISSION_DENIED):
+            log.warning("call.denied", rpc=rpc, reason=error.reason.name)
+        raise error
+    if isinstance(error, StoreUnavailable):
+        log.error("store.unavailable", rpc=rpc, exc_info=error)
+        raise A2AError(Reason.UNAVAILABLE, "The store cannot serve now.", retry_after=1) from error
+    incident = secrets.token_hex(8)
+    log.error("call.failed", rpc=rpc, incident=incident, exc_info=error)
+    raise A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}) from error

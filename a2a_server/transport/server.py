@@ -1,0 +1,128 @@
+"""grpc.aio as A2A needs it: TLS, limits, keepalive, health, reflection, drain (spec: DOOR-07, DOOR-09, DURA-08)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from a2a_server.transport.address import Address, StartError
+from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.servicer import Servicer
+from generated import a2a_pb2, discovery_pb2
+
+SERVICES = (
+    a2a_pb2.DESCRIPTOR.services_by_name["A2AService"],
+    discovery_pb2.DESCRIPTOR.services_by_name["Discovery"],
+)
+
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+
+
+class GrpcDoor:
+    """One listening gRPC server."""
+
+    def __init__(
+        self,
+        servicer: Servicer,
+        options: GrpcOptions,
+        tls: Tls,
+        *,
+        services: Sequence[ServiceDescriptor] = SERVICES,
+    ) -> None:
+        self._server = grpc.aio.server(options=channel_arguments(options))
+        self._server.add_generic_rpc_handlers([servicer.handlers(service) for service in services])
+        self._tls = tls
+        self._names = [service.full_name for service in services]
+        self._health = health.aio.HealthServicer()
+        target = cast("grpc.aio.Server", _GenericHandlers(self._server))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, target)
+        if options.reflection:
+            names = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            shown = reflection.aio.ReflectionServicer(names)
+            cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(shown, target)
+
+    async def start(self, address: Address) -> Address:
+        """Listen; return the address with the port that is really open."""
+        if address.port:
+            address.check_free("grpc")
+        try:
+            port = self._listen(str(address))
+        except RuntimeError:
+            raise StartError(f"grpc: cannot listen on {address}") from None
+        await self._server.start()
+        for name in ("", *self._names):
+            await self._health.set(name, _SERVING)
+        return Address(address.host, port)
+
+    def _listen(self, address: str) -> int:
+        if not self._tls.cert:
+            return self._server.add_insecure_port(address)
+        return self._server.add_secure_port(address, credentials(self._tls))
+
+    async def refuse_health(self) -> None:
+        """Tell balancers to look elsewhere; calls still arrive until they do."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self, grace: float | None) -> None:
+        """Let calls end for `grace` seconds, then cut what is left."""
+        await self._server.stop(grace)
+
+
+class _GenericHandlers:
+    """Passes generic handlers on and drops registered ones: those make grpc.aio wait on one future per method."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._server = server
+
+    def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        self._server.add_generic_rpc_handlers(tuple(handlers))
+
+    def add_registered_method_handlers(self, service: str, handlers: object) -> None:
+        """Generated code registers twice."""
+
+
+def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
+    """Spell the options as gRPC's core wants them."""
+    arguments: list[tuple[str, Any]] = [
+        ("grpc.so_reuseport", 0),  # or a second server would share the port in silence (CONF-73)
+        ("grpc.max_receive_message_length", options.max_message_bytes),
+        ("grpc.max_send_message_length", -1),  # what agents produce is bounded elsewhere
+        ("grpc.max_metadata_size", options.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", options.max_metadata_bytes),
+        ("grpc.max_concurrent_streams", options.max_concurrent_streams),
+        ("grpc.keepalive_time_ms", _ms(options.keepalive_time)),
+        ("grpc.keepalive_timeout_ms", _ms(options.keepalive_timeout)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(options.min_ping_interval)),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+    if options.max_connection_idle:
+        arguments.append(("grpc.max_connection_idle_ms", _ms(options.max_connection_idle)))
+    return arguments
+
+
+def credentials(tls: Tls) -> grpc.ServerCredentials:
+    """Read the PEM files."""
+    pair = (_pem("tls.key", tls.key), _pem("tls.cert", tls.cert))
+    roots = _pem("tls.client_ca", tls.client_ca) if tls.client_ca else None
+    return grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
+
+
+def _pem(setting: str, path: str) -> bytes:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise StartError(f"{setting}: cannot read {path!r}: {error.strerror}") from None
+    if b"-----BEGIN " not in content:
+        raise StartError(f"{setting}: {path!r} is not a PEM file")
+    return content
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,105 @@
+"""The open streams of this process: bounded per caller, cut when their reader stops reading (spec: STRM, LIMT-01)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from a2a_server.errors import A2AError, Reason
+
+Cut = Callable[[A2AError], Awaitable[None]]
+"""Ends a stream whatever it is doing, and tells the client as far as the client still listens."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenStream:
+    """One stream. Its door says when it hands an item to the peer, and when the peer has taken it."""
+
+    owner: str
+    cut: Cut | None = None
+    stuck_since: float = 0.0
+    """When the item that is being sent was handed over; 0 while none is."""
+
+    def sending(self) -> None:
+        self.stuck_since = time.monotonic()
+
+    def sent(self) -> None:
+        self.stuck_since = 0.0
+
+
+class OpenStreams:
+    """A registry with one task for all streams, so that a stream itself needs no timer."""
+
+    def __init__(self, *, per_caller: int = 1000, write_timeout: float = 60.0) -> None:
+        self._per_caller = per_caller
+        self._write_timeout = write_timeout
+        self._open: set[OpenStream] = set()
+        self._owners: Counter[str] = Counter()
+        self._farewells: set[asyncio.Future[None]] = set()
+        self._reaper: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
+    @contextmanager
+    def admit(self, stream: OpenStream) -> Iterator[None]:
+        """Hold a place for as long as the stream lasts, or refuse it."""
+        if self._owners[stream.owner] >= self._per_caller:
+            message = f"This caller has {self._per_caller} streams open, which is the most one may have."
+            raise A2AError(Reason.OVERLOADED, message, retry_after=1)
+        self._open.add(stream)
+        self._idle.clear()
+        self._owners[stream.owner] += 1
+        try:
+            yield
+        finally:
+            self._open.discard(stream)
+            if not self._open:
+                self._idle.set()
+            self._owners[stream.owner] -= 1
+            if not self._owners[stream.owner]:
+                del self._owners[stream.owner]  # owners come and go
+
+    def start(self) -> None:
+        self._reaper = asyncio.create_task(self._reap(), name="slow readers")
+
+    async def close(self) -> None:
+        """Stop watching; farewells that the peer never took die with the server's calls."""
+        for task in (self._reaper, *self._farewells):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def settle(self, seconds: float) -> None:
+        """Give streams that are about to end by themselves the time to do so."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+
+    def end_all(self) -> None:
+        """Tell every reader that is left to come back elsewhere (DURA-08)."""
+        for stream in list(self._open):
+            self._say_farewell(stream, A2AError(Reason.UNAVAILABLE, "The server is stopping.", retry_after=1))
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(self._write_timeout / 4)
+            line = time.monotonic() - self._write_timeout
+            for stream in [stream for stream in self._open if 0 < stream.stuck_since < line]:
+                message = f"The reader took nothing for {self._write_timeout:g} seconds; the stream was cut."
+                self._say_farewell(stream, A2AError(Reason.SLOW_READER, message))
+
+    def _say_farewell(self, stream: OpenStream, error: A2AError) -> None:
+        if stream.cut is None:
+            return
+        cut, stream.cut = stream.cut, None
+        farewell = asyncio.ensure_future(cut(error))
+        self._farewells.add(farewell)
+        farewell.add_done_callback(self._farewells.discard)

@@ -1,0 +1,174 @@
+"""A real gRPC door on a loopback port, in front of operations that a test makes up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import grpc
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+
+from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.operations.call import Call, Operation
+from a2a_server.ports.authenticator import Authenticator
+from a2a_server.ports.store import Entry
+from a2a_server.transport.address import Address
+from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.server import GrpcDoor
+from a2a_server.transport.servicer import Servicer
+from a2a_server.transport.status import DETAILS, ErrorCodes
+from a2a_server.transport.streams import OpenStreams
+from generated import a2a_pb2 as pb
+from generated import a2a_pb2_grpc, discovery_pb2_grpc
+
+
+@dataclass(slots=True)
+class Seen:
+    """What reached the operations."""
+
+    calls: list[Call] = field(default_factory=list)
+    requests: list[Message] = field(default_factory=list)
+
+    def answering(self, answer: Message) -> Operation:
+        async def operation(call: Call, request: Message) -> Message:
+            self.calls.append(call)
+            self.requests.append(request)
+            return answer
+
+        return operation
+
+    def streaming(self, *texts: str) -> Operation:
+        async def operation(call: Call, request: Message) -> AsyncIterator[Entry]:
+            self.calls.append(call)
+            for number, text in enumerate(texts, 1):
+                yield item(number, text)
+
+        return operation
+
+
+def item(number: int, text: str) -> Entry:
+    part = pb.Part(text=text)
+    update = pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(artifact_id="a", parts=[part]))
+    return Entry.of(number, pb.StreamResponse(artifact_update=update))
+
+
+def failing(error: BaseException) -> Operation:
+    async def operation(call: Call, request: Message) -> Message:
+        raise error
+
+    return operation
+
+
+def failing_stream(error: BaseException, *, after: int = 0) -> Operation:
+    async def operation(call: Call, request: Message) -> AsyncIterator[Entry]:
+        for number in range(after):
+            yield item(number, "x")
+        raise error
+
+    return operation
+
+
+@dataclass(slots=True, kw_only=True)
+class Door:
+    """An open door, and a client in front of it."""
+
+    seen: Seen
+    address: Address
+    pipeline: Pipeline
+    server: GrpcDoor
+    channel: grpc.aio.Channel
+
+    @property
+    def stub(self) -> Any:  # noqa: ANN401 - the generated stub takes what gRPC takes
+        return a2a_pb2_grpc.A2AServiceStub(self.channel)
+
+    @property
+    def discovery(self) -> Any:  # noqa: ANN401 - as above
+        return discovery_pb2_grpc.DiscoveryStub(self.channel)
+
+
+@asynccontextmanager
+async def open_door(  # noqa: PLR0913 - every test varies one of them
+    operations: dict[str, Operation] | None = None,
+    *,
+    rules: Rules | None = None,
+    authenticator: Authenticator | None = None,
+    codes: ErrorCodes = "1.0.1",
+    options: GrpcOptions | None = None,
+    tls: Tls | None = None,
+    streams: OpenStreams | None = None,
+    credentials: grpc.ChannelCredentials | None = None,
+) -> AsyncIterator[Door]:
+    seen = Seen()
+    served: dict[str, Operation] = {
+        "GetTask": seen.answering(pb.Task(id="t")),
+        "SendMessage": seen.answering(pb.SendMessageResponse(task=pb.Task(id="t"))),
+        "SendStreamingMessage": seen.streaming("a", "b"),
+        "GetAgentCard": seen.answering(pb.AgentCard(name="Echo")),
+        **(operations or {}),
+    }
+    registry = streams or OpenStreams()
+    registry.start()
+    pipeline = Pipeline(served, authenticator or Anonymous(), rules or Rules(), registry)
+    servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
+    door = GrpcDoor(servicer, options or GrpcOptions(), tls or Tls())
+    address = await door.start(Address("127.0.0.1", 0))
+    target = f"localhost:{address.port}"
+    channel = grpc.aio.secure_channel(target, credentials) if credentials else grpc.aio.insecure_channel(target)
+    try:
+        yield Door(seen=seen, address=address, pipeline=pipeline, server=door, channel=channel)
+    finally:
+        await channel.close()
+        await door.stop(None)
+        await registry.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A failed call, taken apart."""
+
+    code: grpc.StatusCode
+    message: str
+    info: error_details_pb2.ErrorInfo | None
+    fields: dict[str, str]
+    retry_after: float | None
+    trailers: dict[str, str | bytes]
+
+    @property
+    def reason(self) -> str:
+        return self.info.reason if self.info else ""
+
+
+async def refused(call: Callable[[], Awaitable[object]]) -> Refusal:
+    """Make a call that must fail."""
+    try:
+        answer = await call()
+    except grpc.aio.AioRpcError as error:
+        return refusal_of(error)
+    raise AssertionError(f"was not refused but answered {answer}")
+
+
+def refusal_of(error: grpc.aio.AioRpcError) -> Refusal:
+    trailers = dict(cast("Any", error.trailing_metadata()))
+    status = status_pb2.Status.FromString(cast("bytes", trailers.get(DETAILS, b"")))
+    info, fields, retry_after = None, {}, None
+    for detail in status.details:
+        match detail.type_url.removeprefix("type.googleapis.com/google.rpc."):
+            case "ErrorInfo":
+                info = error_details_pb2.ErrorInfo.FromString(detail.value)
+            case "BadRequest":
+                bad = error_details_pb2.BadRequest.FromString(detail.value)
+                fields = {violation.field: violation.description for violation in bad.field_violations}
+            case "RetryInfo":
+                retry_after = error_details_pb2.RetryInfo.FromString(detail.value).retry_delay.ToMilliseconds() / 1000
+    return Refusal(error.code(), error.details() or "", info, fields, retry_after, trailers)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for what nobody announces."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - as said
+            await asyncio.sleep(0.01)

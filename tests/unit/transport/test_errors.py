@@ -1,0 +1,152 @@
+"""Every row of the error table as a client of the gRPC door sees it."""
+
+import grpc
+import pytest
+from google.rpc import code_pb2
+
+from a2a_server.errors import A2AError, Reason, Violation
+from a2a_server.ports.store import StoreUnavailable
+from a2a_server.transport.status import ErrorCodes, abort_of
+from generated import a2a_pb2 as pb
+from tests.unit.transport.doors import failing, failing_stream, open_door, refusal_of, refused
+
+A2A, OURS = "a2a-protocol.org", "a2a-server"
+
+# reason, gRPC code of 1.0.1, gRPC code of 1.0.0, domain (wire-1.0.md 8, CONF-01)
+TABLE = [
+    ("TASK_NOT_FOUND", "NOT_FOUND", "NOT_FOUND", A2A),
+    ("TASK_NOT_CANCELABLE", "FAILED_PRECONDITION", "FAILED_PRECONDITION", A2A),
+    ("PUSH_NOTIFICATION_NOT_SUPPORTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", A2A),
+    ("UNSUPPORTED_OPERATION", "FAILED_PRECONDITION", "UNIMPLEMENTED", A2A),
+    ("CONTENT_TYPE_NOT_SUPPORTED", "INVALID_ARGUMENT", "INVALID_ARGUMENT", A2A),
+    ("INVALID_AGENT_RESPONSE", "INTERNAL", "INTERNAL", A2A),
+    ("EXTENDED_AGENT_CARD_NOT_CONFIGURED", "FAILED_PRECONDITION", "FAILED_PRECONDITION", A2A),
+    ("EXTENSION_SUPPORT_REQUIRED", "FAILED_PRECONDITION", "FAILED_PRECONDITION", A2A),
+    ("VERSION_NOT_SUPPORTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", A2A),
+    ("UNAUTHENTICATED", "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),
+    ("PERMISSION_DENIED", "PERMISSION_DENIED", "PERMISSION_DENIED", OURS),
+    ("OVERLOADED", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED", OURS),
+    ("SLOW_READER", "UNAVAILABLE", "UNAVAILABLE", OURS),
+    ("UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE", OURS),
+]
+PLAIN = {"INVALID_ARGUMENT", "INTERNAL"}
+
+
+def test_the_table_is_complete() -> None:
+    assert {row[0] for row in TABLE} | PLAIN == {reason.name for reason in Reason}
+
+
+@pytest.mark.req("ERRS-01", "ERRS-03", "GRPC-04")
+@pytest.mark.parametrize("codes", ["1.0.1", "1.0.0"])
+@pytest.mark.parametrize("rpc", ["GetTask", "SendStreamingMessage"])
+async def test_every_error_has_its_code_reason_domain_and_metadata(rpc: str, codes: ErrorCodes) -> None:
+    operations = {"GetTask": failing, "SendStreamingMessage": failing_stream}
+    for reason, code, code_1_0_0, domain in TABLE:
+        error = A2AError(Reason[reason], "In words.", metadata={"taskId": "t-404"})
+        async with open_door({rpc: operations[rpc](error)}, codes=codes) as door:
+            if rpc == "GetTask":
+                refusal = await refused(lambda: door.stub.GetTask(pb.GetTaskRequest(id="t")))
+            else:
+                refusal = await refused(lambda: door.stub.SendStreamingMessage(pb.SendMessageRequest()).read())
+        assert refusal.code == grpc.StatusCode[code if codes == "1.0.1" else code_1_0_0], reason
+        assert refusal.message == "In words."
+        assert refusal.info is not None
+        assert (refusal.info.reason, refusal.info.domain) == (reason, domain)
+        assert dict(refusal.info.metadata) == {"taskId": "t-404"}
+
+
+@pytest.mark.req("ERRS-05")
+async def test_a_validation_error_names_every_field() -> None:
+    faults = [Violation("page_size", "must lie in 1..100"), Violation("status", "unknown state")]
+    error = A2AError(Reason.INVALID_ARGUMENT, "Two are wrong.", violations=faults)
+    async with open_door({"GetTask": failing(error)}) as door:
+        refusal = await refused(lambda: door.stub.GetTask(pb.GetTaskRequest()))
+    assert refusal.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert refusal.fields == {"page_size": "must lie in 1..100", "status": "unknown state"}
+    assert refusal.info is None
+
+
+@pytest.mark.req("ERRS-06")
+async def test_what_may_succeed_later_says_when() -> None:
+    async with open_door({"GetTask": failing(StoreUnavailable("disk full at /var/lib/a2a.db"))}) as door:
+        refusal = await refused(lambda: door.stub.GetTask(pb.GetTaskRequest()))
+    assert refusal.code == grpc.StatusCode.UNAVAILABLE
+    assert refusal.reason == "UNAVAILABLE"
+    assert refusal.retry_after == 1
+    assert "/var" not in str(refusal)
+
+
+@pytest.mark.req("ERRS-07")
+@pytest.mark.parametrize("rpc", ["GetTask", "SendStreamingMessage"])
+async def test_the_unexpected_reveals_nothing_but_an_incident(rpc: str, capsys: pytest.CaptureFixture[str]) -> None:
+    error = KeyError("password=hunter2 in /etc/secret")
+    async with open_door({"GetTask": failing(error), "SendStreamingMessage": failing_stream(error)}) as door:
+        if rpc == "GetTask":
+            refusal = await refused(lambda: door.stub.GetTask(pb.GetTaskRequest()))
+        else:
+            refusal = await refused(lambda: door.stub.SendStreamingMessage(pb.SendMessageRequest()).read())
+    assert (refusal.code, refusal.message) == (grpc.StatusCode.INTERNAL, "Internal error.")
+    assert refusal.info is not None
+    assert list(refusal.info.metadata) == ["incident"]
+    assert not any(word in str(refusal) for word in ("hunter2", "secret", "KeyError", "Traceback"))
+    logged = capsys.readouterr().out
+    assert refusal.info.metadata["incident"] in logged
+    assert "KeyError" in logged
+
+
+async def test_an_error_after_the_first_item_ends_the_stream_with_its_status() -> None:
+    error = A2AError(Reason.SLOW_READER, "Too far behind.")
+    async with open_door({"SendStreamingMessage": failing_stream(error, after=2)}) as door:
+        call = door.stub.SendStreamingMessage(pb.SendMessageRequest())
+        assert await call.read()
+        assert await call.read()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+    assert refusal_of(caught.value).reason == "SLOW_READER"
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xff\xff", b"\x0a\x05ab", b"\x12\x02\xff\xfe"], ids=["tag", "length", "utf-8"])
+async def test_malformed_bytes_are_the_clients_fault(raw: bytes) -> None:
+    async with open_door() as door:
+        path = "/lf.a2a.v1.A2AService/GetTask"
+        refusal = await refused(lambda: door.channel.unary_unary(path)(raw))
+        assert door.seen.calls == []
+    assert refusal.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert refusal.message == "The request is not a well-formed lf.a2a.v1.GetTaskRequest."
+
+
+async def test_a_message_over_the_limit_is_refused_and_the_next_call_works() -> None:
+    async with open_door() as door:
+        refusal = await refused(lambda: door.stub.GetTask(pb.GetTaskRequest(id="x" * (17 * 1024 * 1024))))
+        assert refusal.code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert (await door.stub.GetTask(pb.GetTaskRequest(id="t"))).id == "t"
+
+
+async def test_an_unknown_method_is_unimplemented() -> None:
+    async with open_door() as door:
+        refusal = await refused(lambda: door.channel.unary_unary("/lf.a2a.v1.A2AService/Nothing")(b""))
+    assert refusal.code == grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_the_largest_error_still_reaches_the_client() -> None:
+    """Trailers beyond the client's bound would turn into an error without any of its details."""
+    error = A2AError(
+        Reason.INVALID_ARGUMENT,
+        "é" * 5000,
+        metadata={f"key{n}": "ü" * 5000 for n in range(50)},
+        violations=[Violation(f"message.parts[{n}]", "ö" * 500) for n in range(500)],
+        retry_after=1,
+    )
+    assert abort_of(error).code.value[0] == code_pb2.INVALID_ARGUMENT
+    async with open_door({"GetTask": failing(error)}) as door:
+        refusal = await refused(lambda: door.stub.GetTask(pb.GetTaskRequest()))
+    assert refusal.fields
+    assert refusal.message.endswith("…")
+    assert sum(len(value) for value in refusal.trailers.values()) < 6000
+
+
+def test_many_short_violations_are_cut_at_a_hundred() -> None:
+    error = A2AError(Reason.INVALID_ARGUMENT, "", violations=[Violation("a", "b")] * 500)
+    details = dict(abort_of(error).trailers)["grpc-status-details-bin"]
+    assert isinstance(details, bytes)
+    assert details.count(b"\x0a\x01a\x12\x01b") == 100

@@ -1,0 +1,198 @@
+"""The listening server: TLS, mutual TLS, health, reflection, addresses that are taken."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import pytest
+import trustme
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
+from a2a_server.transport.address import Address, StartError
+from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.server import channel_arguments, credentials
+from generated import a2a_pb2 as pb
+from generated import discovery_pb2
+from tests.unit.transport.doors import open_door, refused
+
+REQUEST = pb.GetTaskRequest(id="t")
+
+
+class ByCertificate:
+    """Knows callers by the names in their certificates."""
+
+    required = True
+    card = CardSecurity()
+
+    async def authenticate(self, credentials: Credentials) -> Caller:
+        return Caller(",".join(credentials.peer_names) or "nobody", authenticated=True)
+
+
+@pytest.fixture(scope="module")
+def ca() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def tls(ca: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    folder = tmp_path_factory.mktemp("tls")
+    issued = ca.issue_cert("localhost")
+    (folder / "cert.pem").write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    (folder / "key.pem").write_bytes(issued.private_key_pem.bytes())
+    (folder / "ca.pem").write_bytes(ca.cert_pem.bytes())
+    return Tls(cert=str(folder / "cert.pem"), key=str(folder / "key.pem"))
+
+
+def client(server_ca: trustme.CA, own: trustme.LeafCert | None = None) -> grpc.ChannelCredentials:
+    if own is None:
+        return grpc.ssl_channel_credentials(server_ca.cert_pem.bytes())
+    chain = b"".join(blob.bytes() for blob in own.cert_chain_pems)
+    return grpc.ssl_channel_credentials(server_ca.cert_pem.bytes(), own.private_key_pem.bytes(), chain)
+
+
+async def test_tls_serves_clients_that_trust_it(ca: trustme.CA, tls: Tls) -> None:
+    async with open_door(tls=tls, credentials=client(ca)) as door:
+        assert (await door.stub.GetTask(REQUEST)).id == "t"
+
+
+@pytest.mark.parametrize("trusting", [False, True], ids=["another authority", "no TLS"])
+async def test_tls_serves_nobody_else(tls: Tls, *, trusting: bool) -> None:
+    async with open_door(tls=tls, credentials=None if trusting else client(trustme.CA())) as door:
+        assert (await refused(lambda: door.stub.GetTask(REQUEST))).code == grpc.StatusCode.UNAVAILABLE
+        assert door.seen.calls == []
+
+
+async def test_mutual_tls_names_the_caller(ca: trustme.CA, tls: Tls) -> None:
+    mutual = replace(tls, client_ca=str(Path(tls.cert).with_name("ca.pem")))
+    own = ca.issue_cert("ann.example", common_name="ann")
+    async with open_door(tls=mutual, authenticator=ByCertificate(), credentials=client(ca, own)) as door:
+        await door.stub.GetTask(REQUEST)
+        assert door.seen.calls[0].caller.owner == "ann.example"
+
+
+@pytest.mark.parametrize("foreign", [False, True], ids=["none", "another authority's"])
+async def test_mutual_tls_requires_a_certificate_it_trusts(ca: trustme.CA, tls: Tls, *, foreign: bool) -> None:
+    mutual = replace(tls, client_ca=str(Path(tls.cert).with_name("ca.pem")))
+    own = trustme.CA().issue_cert("ann.example") if foreign else None
+    async with open_door(tls=mutual, credentials=client(ca, own)) as door:
+        assert (await refused(lambda: door.stub.GetTask(REQUEST))).code == grpc.StatusCode.UNAVAILABLE
+        assert door.seen.calls == []
+
+
+def test_files_that_are_no_certificates_stop_the_start(tmp_path: Path, tls: Tls) -> None:
+    with pytest.raises(StartError, match=r"tls\.cert: cannot read .*No such file"):
+        credentials(replace(tls, cert=str(tmp_path / "none.pem")))
+    (tmp_path / "junk.pem").write_text("junk")
+    with pytest.raises(StartError, match=r"tls\.key: .*is not a PEM file"):
+        credentials(replace(tls, key=str(tmp_path / "junk.pem")))
+
+
+async def test_health_is_serving_until_the_server_drains() -> None:
+    async with open_door() as door:
+        health: Any = health_pb2_grpc.HealthStub(door.channel)
+        for service in ("", "lf.a2a.v1.A2AService", "a2a_server.discovery.v1.Discovery"):
+            answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        await door.server.refuse_health()
+        answer = await health.Check(health_pb2.HealthCheckRequest())
+        assert answer.status == health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+async def services(channel: grpc.aio.Channel) -> list[str]:
+    stub = cast("Any", reflection_pb2_grpc).ServerReflectionStub(channel)
+    call = stub.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
+    return sorted([service.name async for answer in call for service in answer.list_services_response.service])
+
+
+async def test_reflection_shows_the_services() -> None:
+    async with open_door() as door:
+        shown = await services(door.channel)
+    assert {"a2a_server.discovery.v1.Discovery", "grpc.health.v1.Health", "lf.a2a.v1.A2AService"} <= set(shown)
+
+
+async def test_reflection_can_be_off() -> None:
+    async with open_door(options=GrpcOptions(reflection=False)) as door:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await services(door.channel)
+        assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_discovery_answers_without_credentials() -> None:
+    async with open_door(authenticator=ByCertificate()) as door:
+        assert (await door.discovery.GetAgentCard(discovery_pb2.GetAgentCardRequest(tenant="any"))).name == "Echo"
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        yield other.getsockname()[1]
+
+
+@pytest.mark.req("DOOR-09")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])  # noqa: S104 - it fails to listen
+async def test_a_taken_port_stops_the_start(taken: int, host: str) -> None:
+    async with open_door() as door:
+        with pytest.raises(StartError, match=f"grpc: {host}:{taken} is already in use by another process"):
+            await door.server.start(Address(host, taken))
+
+
+@pytest.mark.req("DOOR-09")
+async def test_two_of_our_own_servers_do_not_share_a_port() -> None:
+    async with open_door() as first, open_door() as second:
+        with pytest.raises(StartError, match="already in use"):
+            await second.server.start(first.address)
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [("192.0.2.1", "is no address of this machine"), ("no-such-host.invalid", "is not a known host name")],
+)
+async def test_an_address_that_is_not_here_stops_the_start(host: str, message: str) -> None:
+    async with open_door() as door:
+        with pytest.raises(StartError, match=message):
+            await door.server.start(Address(host, 50051))
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "loopback"),
+    [
+        ("127.0.0.1:50051", Address("127.0.0.1", 50051), True),
+        ("localhost:0", Address("localhost", 0), True),
+        ("[::1]:80", Address("::1", 80), True),
+        ("0.0.0.0:1", Address("0.0.0.0", 1), False),  # noqa: S104 - only read
+        ("agents.example:443", Address("agents.example", 443), False),
+    ],
+)
+def test_addresses_read_as_they_print(text: str, address: Address, *, loopback: bool) -> None:
+    assert Address.parse(text) == address
+    assert str(address) == text
+    assert address.loopback is loopback
+
+
+@pytest.mark.parametrize("text", ["", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "::1:80", "[]:1"])
+def test_other_spellings_are_no_addresses(text: str) -> None:
+    with pytest.raises(ValueError, match="must be HOST:PORT"):
+        Address.parse(text)
+
+
+def test_idle_connections_are_kept_unless_told_otherwise() -> None:
+    assert "grpc.max_connection_idle_ms" not in dict(channel_arguments(GrpcOptions()))
+    assert dict(channel_arguments(GrpcOptions(max_connection_idle=1.5)))["grpc.max_connection_idle_ms"] == 1500
+
+
+async def test_stopping_lets_calls_end_first() -> None:
+    async def slow(call: object, request: object) -> pb.Task:
+        await asyncio.sleep(0.2)
+        return pb.Task(id="late")
+
+    async with open_door({"GetTask": slow}) as door:
+        call = asyncio.ensure_future(door.stub.GetTask(REQUEST))
+        await asyncio.sleep(0.1)
+        await door.server.stop(2)
+        assert (await call).id == "late"
