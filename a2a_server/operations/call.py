@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from google.protobuf.message import Message
 
@@ -27,7 +27,7 @@ class Call:
 class UnaryOperation(Protocol):
     """An RPC with one answer; the class bears the RPC's name."""
 
-    async def __call__(self, call: Call, request: Message, /) -> Message: ...
+    async def __call__(self, call: Call, request: Any, /) -> Message: ...  # noqa: ANN401 - each RPC has its own request type
 
 
 class StreamOperation(Protocol):
@@ -36,7 +36,7 @@ class StreamOperation(Protocol):
     Items are log entries: `entry.wire` is the StreamResponse ready for the wire, shared by all readers of the task.
     """
 
-    def __call__(self, call: Call, request: Message, /) -> AsyncIterator[Entry]: ...
+    def __call__(self, call: Call, request: Any, /) -> AsyncIterator[Entry]: ...  # noqa: ANN401 - as above
 
 
 Operation = UnaryOperation | StreamOperation

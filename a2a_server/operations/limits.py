@@ -1,4 +1,4 @@
-"""The bounds of everything that can grow while agents run and readers follow (spec: AGNT-04, AGNT-05, RPLY-06, TIMO-01)."""
+"""The bounds of what can grow while agents run and readers follow (spec: AGNT-04, AGNT-05, RPLY-06, TIMO-01)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,96 @@
+"""The core put together: operations by the names of their RPCs, over one agent and one store."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from a2a_server.operations.call import Operation
+from a2a_server.operations.cancels import Cancels
+from a2a_server.operations.cards import CardBook, GetAgentCard, GetExtendedAgentCard
+from a2a_server.operations.gates import Gates
+from a2a_server.operations.ids import Ids
+from a2a_server.operations.limits import Limits
+from a2a_server.operations.log import EventLog
+from a2a_server.operations.once import OnceOnly
+from a2a_server.operations.push_configs import (
+    CreateTaskPushNotificationConfig,
+    DeleteTaskPushNotificationConfig,
+    GetTaskPushNotificationConfig,
+    ListTaskPushNotificationConfigs,
+)
+from a2a_server.operations.receipts import Receipts
+from a2a_server.operations.recovery import settle_interrupted
+from a2a_server.operations.runs import Runs
+from a2a_server.operations.send import SendMessage
+from a2a_server.operations.slots import Slots
+from a2a_server.operations.stream import Relay, SendStreamingMessage
+from a2a_server.operations.subscribe import SubscribeToTask
+from a2a_server.operations.tasks import CancelTask, GetTask, ListTasks
+from a2a_server.operations.timeouts import InputTimeouts
+from a2a_server.operations.workshop import Workshop
+from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.clock import Clock
+from a2a_server.ports.store import Store
+
+
+class Core:
+    """What a door needs: `operations`, and the three steps of a server's life."""
+
+    def __init__(  # noqa: PLR0913 - everything that varies, by keyword
+        self,
+        *,
+        agent: Agent,
+        store: Store,
+        clock: Clock,
+        cards: CardBook,
+        limits: Limits | None = None,
+        observers: Sequence[Observer] = (),
+        keep_open_on_input: bool = False,
+    ) -> None:
+        limits = limits or Limits()
+        self.shop = Workshop(
+            agent=agent,
+            store=store,
+            log=EventLog(store, lag=limits.stream_lag),
+            clock=clock,
+            ids=Ids(),
+            limits=limits,
+            slots=Slots(limits),
+            observers=observers,
+            replica=uuid.uuid4().hex,
+        )
+        receipts = Receipts(store, clock, limits)
+        self.card = cards.public()
+        self.runs = Runs(self.shop, receipts)
+        self._timeouts = InputTimeouts(self.runs, limits.input_timeout)
+        relay = Relay(self.shop, keep_open_on_input)
+        self.operations: Mapping[str, Operation] = self._operations(cards, relay, OnceOnly(self.runs, receipts))
+
+    def _operations(self, cards: CardBook, relay: Relay, once: OnceOnly) -> Mapping[str, Operation]:
+        shop, gates = self.shop, Gates(self.shop.agent, self.card)
+        operations: Sequence[Operation] = (
+            SendMessage(shop, gates, once),
+            SendStreamingMessage(relay, gates, once),
+            GetTask(self.runs),
+            ListTasks(shop),
+            CancelTask(Cancels(self.runs), shop),
+            SubscribeToTask(relay, gates, self.runs),
+            CreateTaskPushNotificationConfig(gates, shop),
+            GetTaskPushNotificationConfig(gates, shop),
+            ListTaskPushNotificationConfigs(gates, shop),
+            DeleteTaskPushNotificationConfig(gates, shop),
+            GetExtendedAgentCard(gates, cards),
+            GetAgentCard(self.card),
+        )
+        return {type(operation).__name__: operation for operation in operations}
+
+    async def start(self) -> None:
+        """Settle what an earlier process left behind; only then may doors open."""
+        await settle_interrupted(self.runs)
+        self._timeouts.start()
+
+    async def drain(self) -> None:
+        """Take no new work, let what runs come to an end, then end the streams (DURA-08)."""
+        await self._timeouts.stop()
+        await self.runs.drain()

@@ -1,0 +1,52 @@
+"""What the card declares decides what may be called (spec: CAPA, SEND-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from a2a_server.domain.validation import check_content_types, check_send
+from a2a_server.errors import A2AError, Reason, refuse
+from a2a_server.operations.call import Call
+from a2a_server.ports.agent import SKILL_KEY, Agent
+from generated import a2a_pb2 as pb
+
+
+class Gates:
+    """Refuses, before anything has happened, what this agent does not do."""
+
+    def __init__(self, agent: Agent, card: pb.AgentCard) -> None:
+        self._agent = agent
+        self._capabilities = card.capabilities
+        self._default_modes = tuple(card.default_input_modes)
+        self._skill_modes = {skill.id: tuple(skill.input_modes) for skill in card.skills}
+
+    def streaming(self) -> None:
+        if not self._capabilities.streaming:
+            raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent does not stream.")
+
+    def push(self) -> None:
+        if not self._capabilities.push_notifications:
+            text = "This server does not deliver push notifications."
+            raise A2AError(Reason.PUSH_NOTIFICATION_NOT_SUPPORTED, text)
+
+    def extended_card(self) -> None:
+        if not self._capabilities.extended_agent_card:
+            raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.")
+
+    def send(self, call: Call, request: pb.SendMessageRequest) -> None:
+        """Everything that can be wrong with a message, before it has any effect (GEN-03)."""
+        check_send(request)
+        if faults := self._agent.check(request, call.extensions):
+            refuse(faults)
+        if request.configuration.HasField("task_push_notification_config"):
+            self.push()
+        check_content_types(request, self._modes(request))
+
+    def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:
+        """What the agent takes, and what the addressed skill takes besides."""
+        if SKILL_KEY not in request.metadata.fields:
+            return self._default_modes if len(self._skill_modes) != 1 else self._with(*self._skill_modes)
+        return self._with(request.metadata.fields[SKILL_KEY].string_value)
+
+    def _with(self, skill_id: str) -> Sequence[str]:
+        return (*self._default_modes, *self._skill_modes.get(skill_id, ()))

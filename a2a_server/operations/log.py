@@ -1,0 +1,154 @@
+"""Readers of task logs: what is durable, in order, for any number of followers (spec: ORDR, SUBS-02, RPLY-06).
+
+Streams, blocking sends and subscribers are all readers. A task's channel exists only while somebody reads; it keeps the
+latest entries for all of them together, and a reader that falls behind them goes back to the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from a2a_server.errors import A2AError, Reason
+from a2a_server.ports.store import Entry, Store
+
+_RECENT = 512
+_BATCH = 256
+
+
+class EventLog:
+    """Hands what was committed to whoever follows the task."""
+
+    def __init__(self, store: Store, *, lag: int) -> None:
+        self.store = store
+        self.lag = lag
+        self._channels: dict[str, Channel] = {}
+
+    def publish(self, task_id: str, entries: Sequence[Entry]) -> None:
+        """Tell the readers of a task what has just become durable."""
+        if channel := self._channels.get(task_id):
+            channel.publish(entries)
+
+    def reader(self, task_id: str, after: int) -> Reader:
+        """A reader of what follows `after`; it misses nothing that is published from now on."""
+        channel = self._channels.get(task_id)
+        if channel is None:
+            channel = self._channels[task_id] = Channel(self, task_id)
+        return Reader(channel, after)
+
+    def fail(self, task_id: str, error: Exception) -> None:
+        """End all readers of a task: there will be nothing more to read here."""
+        if channel := self._channels.get(task_id):
+            channel.fail(error)
+
+    def close(self, error: Exception) -> None:
+        """End all readers of all tasks, once they have read what is pending."""
+        for channel in list(self._channels.values()):
+            channel.fail(error)
+
+    @property
+    def watched(self) -> int:
+        """How many tasks are being read; 0 when nobody waits."""
+        return len(self._channels)
+
+    def forget(self, channel: Channel) -> None:
+        self._channels.pop(channel.task_id, None)
+
+
+class Channel:
+    """The readers of one task, and the latest entries that they share."""
+
+    __slots__ = ("error", "head", "log", "readers", "recent", "task_id")
+
+    def __init__(self, log: EventLog, task_id: str) -> None:
+        self.log = log
+        self.task_id = task_id
+        self.readers: set[Reader] = set()
+        self.recent: list[Entry] = []
+        self.head = 0
+        self.error: Exception | None = None
+
+    def publish(self, entries: Sequence[Entry]) -> None:
+        recent = self.recent
+        if recent and entries[0].number != self.head + 1:
+            recent.clear()  # another writer was in between; the store has what is missing
+        recent.extend(entries)
+        self.head = entries[-1].number
+        if len(recent) > 2 * _RECENT:
+            del recent[:-_RECENT]
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self._wake()
+
+    def _wake(self) -> None:
+        for reader in self.readers:
+            reader.wake()
+
+    async def after(self, position: int) -> Sequence[Entry]:
+        """What follows `position`: from the shared entries, or from the store for a reader that fell behind them."""
+        recent = self.recent
+        if recent and recent[0].number <= position + 1:
+            return recent[position + 1 - recent[0].number :]
+        return await self.log.store.entries(self.task_id, position, _BATCH)
+
+
+class Reader:
+    """One follower of one task; used as a context manager, so that nothing of it outlives its stream."""
+
+    __slots__ = ("_channel", "_waiter", "position")
+
+    def __init__(self, channel: Channel, after: int) -> None:
+        self._channel = channel
+        self._waiter: asyncio.Future[None] | None = None
+        self.position = after
+        channel.readers.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop following; the last reader of a task takes its channel along."""
+        channel = self._channel
+        channel.readers.discard(self)
+        if not channel.readers:
+            channel.log.forget(channel)
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self) -> Sequence[Entry]:
+        """At least one entry, all that is ready. Raises when the reader is too far behind, or the log ends here."""
+        channel = self._channel
+        while True:
+            if channel.head > self.position:
+                if channel.head - self.position > channel.log.lag:
+                    raise _too_slow(channel, self.position)
+                if entries := await channel.after(self.position):
+                    self.position = entries[-1].number
+                    return entries
+            if channel.error is not None:
+                raise channel.error
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    async def created(self) -> Entry:
+        """The first entry of a new task; what came with it is read again by `next`."""
+        first = (await self.next())[0]
+        self.position = first.number
+        return first
+
+
+def _too_slow(channel: Channel, position: int) -> A2AError:
+    behind = channel.head - position
+    text = f"The reader fell {behind} events behind and was cut; subscribe again to go on."
+    return A2AError(Reason.SLOW_READER, text, metadata={"taskId": channel.task_id}, retry_after=1)

@@ -1,0 +1,29 @@
+"""Statuses that the server sets itself; they name a reason that programs can read (spec: STAT-04, TIMO-02)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from a2a_server.domain.events import agent_message, millis, next_status_ms, status_event, text_part
+from a2a_server.domain.lifecycle import may_move
+from a2a_server.operations.workshop import Workshop
+from a2a_server.operations.writer import TaskWriter
+from generated import a2a_pb2 as pb
+
+Details = Mapping[str, str | float]
+"""What goes into the metadata of the status message."""
+
+
+def move(
+    shop: Workshop, writer: TaskWriter, state: int, text: str = "", details: Details | None = None
+) -> pb.StreamResponse | None:
+    """The event that moves the task, or None when its lifecycle forbids it."""
+    if not may_move(writer.state, state):
+        return None
+    message = None
+    if text:
+        message = agent_message(shop.ids.new(), writer.context_id, writer.task_id, [text_part(text)])
+        for name, value in (details or {}).items():
+            message.metadata[name] = value
+    at = next_status_ms(millis(writer.head.status.timestamp), shop.clock.now_ms())
+    return status_event(writer.task_id, writer.context_id, state, at, message)

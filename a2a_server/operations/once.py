@@ -1,0 +1,77 @@
+"""Starts a send, or finds that it was started before (spec: IDEM-02, ONCE-01, ONCE-02)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from a2a_server.domain.scope import Scope
+from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.call import Call
+from a2a_server.operations.job import Job
+from a2a_server.operations.receipts import Receipts
+from a2a_server.operations.runs import Runs
+from a2a_server.operations.ticket import Ticket
+from a2a_server.ports.store import Once, Repeated
+from generated import a2a_pb2 as pb
+
+_REPLICA_WAIT = 60.0
+
+
+class OnceOnly:
+    """The way of every send into `Runs`; without a key it adds nothing."""
+
+    def __init__(self, runs: Runs, receipts: Receipts) -> None:
+        self._runs = runs
+        self._shop = runs.shop
+        self._receipts = receipts
+        self._starting: dict[tuple[Scope, str], asyncio.Future[None]] = {}
+
+    async def start(self, call: Call, request: pb.SendMessageRequest) -> Ticket:
+        """A ticket for the first send with this key, whichever that was. The caller closes it."""
+        once = self._receipts.make(call, request, self._shop.ids.new)
+        if once is None:
+            return await self._runs.start(call, request)
+        key = (call.scope, once.key)
+        while (twin := self._starting.get(key)) is not None:
+            await asyncio.shield(twin)
+        self._starting[key] = asyncio.get_running_loop().create_future()
+        try:
+            return await self._start(call, request, once)
+        finally:
+            self._starting.pop(key).set_result(None)
+
+    async def _start(self, call: Call, request: pb.SendMessageRequest, once: Once) -> Ticket:
+        earlier = await self._receipts.find(call, once)
+        while True:
+            if earlier is not None and (ticket := await self._repeat(call, request, earlier)) is not None:
+                return ticket
+            if earlier is not None:  # it died before it had a result
+                earlier = await self._receipts.reserve(call, once, instead_of=earlier.task_id)
+            if earlier is None:
+                try:
+                    return await self._runs.start(call, request, once)
+                except Repeated as repeated:  # on another replica
+                    earlier = self._receipts.same(repeated.once, once)
+
+    async def _repeat(self, call: Call, request: pb.SendMessageRequest, earlier: Once) -> Ticket | None:
+        """The first result, or a share in waiting for it; None when there is nothing to wait for."""
+        job = Job(call, request, after=0)
+        log, run = self._shop.log, self._runs.live.get(earlier.task_id)
+        if run is not None and run.reply is not None:
+            return Ticket(run.task_id, job, log.reader(run.task_id, 0), reply=run.reply)
+        if not earlier.reply and (record := await self._shop.store.load(call.scope, earlier.task_id)):
+            return Ticket(earlier.task_id, job, log.reader(earlier.task_id, record.number), snapshot=record.task)
+        if not earlier.reply and self._shop.store.shared:
+            earlier = await self._wait_for_replica(call, earlier)
+        if not earlier.reply:
+            return None
+        reply = asyncio.get_running_loop().create_future()
+        reply.set_result(pb.Message.FromString(earlier.reply))
+        return Ticket(earlier.task_id, job, log.reader(earlier.task_id, 0), reply=reply)
+
+    async def _wait_for_replica(self, call: Call, earlier: Once) -> Once:
+        """A direct turn that runs elsewhere leaves its answer in the store."""
+        found = await self._receipts.wait(call, earlier, _REPLICA_WAIT)
+        if found is None:
+            raise A2AError(Reason.UNAVAILABLE, "The first send with this key has no result yet.", retry_after=1)
+        return found

@@ -1,0 +1,156 @@
+"""What an agent's events must look like before they enter the log (spec: SEND-14, STAT-02, ARTF-03, EXEC-02, EXEC-03).
+
+Gaps that the server can fill are filled; what the protocol forbids is the agent's error; a move that the task's
+lifecycle forbids is dropped and logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import structlog
+from google.protobuf import struct_pb2
+from google.protobuf.message import Message
+
+from a2a_server.domain.events import millis, next_status_ms, timestamp
+from a2a_server.domain.lifecycle import is_terminal, may_move
+from a2a_server.domain.structure import required_violations
+from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
+from generated import a2a_pb2 as pb
+
+if TYPE_CHECKING:
+    from a2a_server.operations.job import Job
+    from a2a_server.operations.run import Run
+
+logger = structlog.get_logger()
+
+_KIND_PREFIX = "internal:"
+_MOST_FAULTS = 5
+
+
+class TurnOutlet:
+    """The outlet of one turn; once the turn is over it swallows, and logs, whatever else comes."""
+
+    __slots__ = ("_job", "_run", "over", "taken")
+
+    def __init__(self, run: Run, job: Job) -> None:
+        self._run = run
+        self._job = job
+        self.over = False
+        self.taken: list[int] = []
+        """Numbers of further messages that this turn has taken."""
+
+    # -- events
+
+    def emit(self, event: pb.StreamResponse) -> None:
+        match event.WhichOneof("payload"):
+            case "status_update":
+                self._status(event)
+            case "artifact_update":
+                self._artifact(event)
+            case "message":
+                self._reply(event.message)
+            case "task":
+                raise InvalidAgentResponse("a turn emits status, artifact and message events; the task is the server's")
+            case _:
+                raise InvalidAgentResponse("an event needs one of status_update, artifact_update, message")
+
+    def _status(self, event: pb.StreamResponse) -> None:
+        update, run = event.status_update, self._run
+        state = update.status.state
+        self._address(update)
+        if update.status.HasField("message"):
+            self._voice(update.status.message)
+        _check("status_update", update)
+        old = run.state
+        if self.over or not may_move(old, state):
+            return self._drop(event, f"{_name(old)} → {_name(state)} is not allowed")
+        given = millis(update.status.timestamp) if update.status.HasField("timestamp") else run.clock.now_ms()
+        update.status.timestamp.CopyFrom(timestamp(next_status_ms(run.status_ms, given)))
+        if state == pb.TASK_STATE_COMPLETED and run.inbox:
+            # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
+            update.status.state = pb.TASK_STATE_WORKING
+            self.over = True
+        run.record(event)
+        return None
+
+    def _artifact(self, event: pb.StreamResponse) -> None:
+        update, run = event.artifact_update, self._run
+        artifact_id = update.artifact.artifact_id
+        self._address(update)
+        _check("artifact_update", update)
+        if self.over or is_terminal(run.state):
+            return self._drop(event, "the turn is over")
+        if update.append and run.writer.shelf.closed(artifact_id):
+            return self._drop(event, f"artifact {artifact_id} had its last chunk")
+        run.record(event)
+        return None
+
+    def _reply(self, message: pb.Message) -> None:
+        if message.task_id:
+            raise InvalidAgentResponse(f"message: a direct answer belongs to no task, not to {message.task_id}")
+        self._voice(message)
+        _check("message", message)
+        if self.over or not self._run.answer(message):
+            raise InvalidAgentResponse("message: this interaction has a task, which must be answered with its status")
+        message.ClearField("task_id")
+        self.over = True
+
+    def _address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
+        run = self._run
+        if update.task_id not in ("", run.task_id):
+            raise InvalidAgentResponse(f"the event is for task {update.task_id}, the turn is of {run.task_id}")
+        if update.context_id not in ("", run.context_id):
+            raise InvalidAgentResponse(f"the event is for context {update.context_id}, the turn is in {run.context_id}")
+        update.task_id, update.context_id = run.task_id, run.context_id
+
+    def _voice(self, message: pb.Message) -> None:
+        run = self._run
+        if message.role not in (pb.ROLE_UNSPECIFIED, pb.ROLE_AGENT):
+            raise InvalidAgentResponse("message: an agent speaks with ROLE_AGENT")
+        message.role = pb.ROLE_AGENT
+        message.message_id = message.message_id or run.ids.new()
+        message.context_id, message.task_id = run.context_id, run.task_id
+
+    def _drop(self, event: pb.StreamResponse, why: str) -> None:
+        kind = event.WhichOneof("payload")
+        logger.warning("agent.invalid_response", task_id=self._run.task_id, event_kind=kind, dropped=True, why=why)
+
+    # -- flow and state
+
+    async def room(self) -> None:
+        await self._run.writer.room()
+
+    async def durable(self) -> None:
+        await self._run.writer.settle()
+
+    def save(self, state: bytes) -> None:
+        if not self.over:
+            self._run.save(state)
+
+    def internal(self, kind: str, fields: Mapping[str, object]) -> None:
+        run = self._run
+        name = kind if kind.startswith(_KIND_PREFIX) else _KIND_PREFIX + kind
+        event = InternalEvent(name, run.task_id, run.clock.now_ms(), dict(fields))
+        for observe in run.observers:
+            observe(event)
+
+    async def next_message(self) -> pb.Message:
+        job = await self._run.take_message()
+        self.taken.append(job.number)
+        return job.request.message
+
+    @property
+    def cancel_metadata(self) -> struct_pb2.Struct | None:
+        return self._run.cancel_metadata
+
+
+def _check(where: str, message: Message) -> None:
+    """What the server would refuse from a client it does not accept from an agent either."""
+    if faults := required_violations(message, where):
+        raise InvalidAgentResponse("; ".join(f"{fault.field}: {fault.description}" for fault in faults[:_MOST_FAULTS]))
+
+
+def _name(state: int) -> str:
+    return pb.TaskState.Name(state)

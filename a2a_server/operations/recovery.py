@@ -1,0 +1,51 @@
+"""What a dead process left behind is settled before the doors open (spec: DURA-02)."""
+
+from __future__ import annotations
+
+import structlog
+
+from a2a_server.domain.lifecycle import ACTIVE
+from a2a_server.operations.job import Job, recover
+from a2a_server.operations.runs import Runs
+from a2a_server.ports.store import Claimed, Record
+from generated import a2a_pb2 as pb
+
+logger = structlog.get_logger()
+
+_MOST = 1_000_000
+_TEXT = "The server was interrupted while the agent was working on this task. Send the message again to start over."
+
+
+async def settle_interrupted(runs: Runs) -> None:
+    """Run restartable turns again from their checkpoint; mark every other active task FAILED."""
+    shop = runs.shop
+    now = shop.clock.now_ms()
+    # Nobody else can use a store that is not shared: whoever holds a lease there is dead, however fresh it is.
+    lapsed = now if shop.store.shared else 1 << 62
+    for claimed in await shop.store.claim(shop.lease(), lapsed, _MOST):
+        record = await shop.store.load(claimed.scope, claimed.task_id)
+        if record is not None:
+            await _settle(runs, claimed, record)
+
+
+async def _settle(runs: Runs, claimed: Claimed, record: Record) -> None:
+    jobs = [recover(claimed.scope, turn) for turn in claimed.turns]
+    first, waiting = jobs[0], jobs[1:]
+    if record.task.status.state in ACTIVE and runs.shop.agent.plan(first.request, record.state).restartable:
+        for job in waiting:
+            job.rerun, job.after = False, None
+        await _rerun(runs, claimed, record, jobs)
+        return
+    logger.warning("task.interrupted", task_id=claimed.task_id)
+    if record.task.status.state in ACTIVE:
+        details = {"reason": "SERVER_INTERRUPTED"}
+        await runs.move(claimed.scope, record, pb.TASK_STATE_FAILED, _TEXT, details, ends=claimed.turns)
+    else:
+        await runs.end(claimed.scope, record, claimed.turns)
+
+
+async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
+    logger.info("task.rerun", task_id=claimed.task_id)
+    for job in jobs:
+        job.references = await runs.references(job.call, job.request.message)
+    runs.rerun(claimed.scope, record, jobs)

@@ -1,0 +1,360 @@
+"""A task with a live turn: drives the agent, lets further messages wait, carries out a cancel (spec: EXEC, CANX, STAT).
+
+A run lives exactly as long as its turns. A task that waits for input has none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+import structlog
+from google.protobuf import struct_pb2
+
+from a2a_server.domain.events import millis
+from a2a_server.domain.lifecycle import is_stopping, is_terminal
+from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.ids import Ids
+from a2a_server.operations.job import Job
+from a2a_server.operations.moves import move
+from a2a_server.operations.outlet import TurnOutlet
+from a2a_server.operations.slots import Place
+from a2a_server.operations.workshop import Workshop
+from a2a_server.operations.writer import TaskWriter
+from a2a_server.ports.agent import InvalidAgentResponse, Observer, TurnRequest
+from a2a_server.ports.clock import Clock
+from generated import a2a_pb2 as pb
+
+logger = structlog.get_logger()
+
+_FAILED_TEXT = "The agent failed while working on this task."
+_STOPPED_TEXT = "The server was stopped while the agent was working on this task. Send the message again to start over."
+
+
+class Run:
+    """Owns the writer of one task while turns are live."""
+
+    def __init__(
+        self, shop: Workshop, writer: TaskWriter, job: Job, *, state: bytes = b"", direct: bool = False
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.shop = shop
+        self.writer = writer
+        self.task_id, self.context_id = writer.task_id, writer.context_id
+        self.inbox: deque[Job] = deque([job])
+        self.cancel_metadata: struct_pb2.Struct | None = None
+        self.reply: asyncio.Future[pb.Message | None] | None = loop.create_future() if direct else None
+        """Of a direct turn: the message that answered, or None as soon as there is a task."""
+        self.confirmed: asyncio.Future[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.over = False
+        self.keep: Callable[[pb.Message], Coroutine[object, object, None]] | None = None
+        """Stores the message that answers a direct turn before it is told."""
+        self._keeping: asyncio.Task[None] | None = None
+        self._current = job
+        self._state = state
+        self._listener: asyncio.Future[None] | None = None
+        self._in_agent = False
+        self._place: Place | None = None
+        self._granted: asyncio.Future[None] | None = None
+        self._handing_over = False
+        writer.on_lost = self._lost
+
+    # -- beginning
+
+    def launch(self, *, confirm: bool, on_end: Callable[[Run], None]) -> None:
+        """Start driving. With `confirm` nothing happens before what the writer holds is durable."""
+        loop = asyncio.get_running_loop()
+        if confirm:
+            self.confirmed = loop.create_future()
+        self.task = loop.create_task(self._drive(on_end))
+
+    def open(self) -> None:
+        """Create the task: its first event. A direct turn does so only when it needs to."""
+        job = self._current
+        job.number = self.writer.append(pb.StreamResponse(task=self.writer.head))
+        job.after = job.number
+        self.writer.claim(self.shop.lease())
+        self.writer.begin(job)
+        if self._state:
+            self.writer.save(self._state)
+        if self.reply is not None and not self.reply.done():
+            self.reply.set_result(None)
+
+    def join(self, job: Job) -> None:
+        """Add a message to the task; it is durable in the history before its turn comes."""
+        message = job.request.message
+        message.task_id, message.context_id = self.task_id, self.context_id
+        job.number = self.writer.append(pb.StreamResponse(message=message))
+        self.writer.begin(job)
+
+    def enqueue(self, job: Job) -> None:
+        """Let a further message wait for the running turn (SEND-13)."""
+        if len(self.inbox) >= self.shop.limits.waiting_messages:
+            text = f"{len(self.inbox)} messages are waiting for this task already. Try again later."
+            raise A2AError(Reason.OVERLOADED, text, metadata={"taskId": self.task_id}, retry_after=1)
+        self.join(job)
+        self.inbox.append(job)
+        if self._listener is not None and not self._listener.done():
+            self._listener.set_result(None)
+
+    # -- the drive
+
+    async def _drive(self, on_end: Callable[[Run], None]) -> None:
+        has_slot = False
+        try:
+            if self.confirmed is not None:
+                await self.writer.drain()
+                self.confirmed.set_result(None)
+            has_slot = await self._slot()
+            while self.inbox:
+                await self._turn(self.inbox.popleft())
+                if not self.inbox:
+                    await self.writer.drain()
+        except Exception as error:  # noqa: BLE001 - whatever ended the writing, readers and starters have been told
+            self._abandon(error)
+        finally:
+            self.over = True
+            on_end(self)
+            if has_slot:
+                self.shop.slots.release(self._owner)
+
+    @property
+    def _owner(self) -> str:
+        """Whose share of the slots this run takes; the anonymous owner is everybody and has no share of its own."""
+        caller = self._current.call.caller
+        return f"{self.writer.scope.tenant}\n{caller.owner}" if caller.authenticated else ""
+
+    async def _slot(self) -> bool:
+        """Wait for a slot in order of arrival; False when the task was canceled while it waited."""
+        self._granted = asyncio.get_running_loop().create_future()
+        self._place = self.shop.slots.enter(self._owner, self._grant)
+        if self._place is not None:
+            await self._granted
+        canceled, self._place = self._place is not None and self._place.canceled, None
+        return not canceled
+
+    def _grant(self) -> None:
+        if self._granted is not None and not self._granted.done():
+            self._granted.set_result(None)
+
+    async def _turn(self, job: Job) -> None:
+        self._current = job
+        if is_terminal(self.state):
+            self.writer.end([job.number])
+            return
+        outlet = TurnOutlet(self, job)
+        if self.cancel_metadata is None:
+            await self._run_agent(job, outlet)
+        outlet.over = True
+        if self.cancel_metadata is not None:
+            self.stop(pb.TASK_STATE_CANCELED)
+        if self._keeping is not None:
+            await self._keeping
+        if not self._handing_over and (self.exists or self.reply is None or not self.reply.done()):
+            self._conclude(job, outlet)
+
+    async def _run_agent(self, job: Job, outlet: TurnOutlet) -> None:
+        if self.exists and self.writer.state != pb.TASK_STATE_WORKING:
+            job.after = self.writer.number
+            self.stop(pb.TASK_STATE_WORKING)
+        elif job.after is None:
+            job.after = self.writer.number
+        limit = self.shop.limits.turn_timeout
+        timer = asyncio.get_running_loop().call_later(limit, self._expire, limit) if limit else None
+        self._in_agent = True
+        try:
+            await self.shop.agent.run(self._request(job), outlet)
+        except asyncio.CancelledError:
+            self._absorb_cancel()
+        except InvalidAgentResponse as error:
+            self._invalid(str(error))
+        except Exception:
+            logger.exception("agent.failed", task_id=self.task_id)
+            self.fail(_FAILED_TEXT, "AGENT_FAILED")
+        finally:
+            self._in_agent = False
+            if timer is not None:
+                timer.cancel()
+
+    def _request(self, job: Job) -> TurnRequest:
+        call, request = job.call, job.request
+        task = pb.Task()
+        task.CopyFrom(self.writer.head)
+        task.MergeFrom(self.writer.shelf.task)
+        return TurnRequest(
+            task_id=self.task_id,
+            context_id=self.context_id,
+            number=max(job.number, 1),
+            message=request.message,
+            metadata=request.metadata,
+            task=task,
+            references=job.references,
+            state=self._state,
+            rerun=job.rerun,
+            caller=call.caller,
+            tenant=call.scope.tenant,
+            version=call.version,
+            extensions=call.extensions,
+            accepted_output_modes=tuple(request.configuration.accepted_output_modes),
+        )
+
+    def _absorb_cancel(self) -> None:
+        """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
+        task = asyncio.current_task()
+        while task is not None and task.cancelling():
+            task.uncancel()
+        if self.cancel_metadata is None and not self._handing_over and not is_terminal(self.state):
+            logger.warning("agent.failed", task_id=self.task_id, why="the agent canceled itself")
+            self.fail(_FAILED_TEXT, "AGENT_FAILED")
+
+    def _conclude(self, job: Job, outlet: TurnOutlet) -> None:
+        """A turn that ends without a message, a terminal or an interrupted state has failed (EXEC-06)."""
+        if not is_stopping(self.state) and not (self.inbox and self.exists):
+            self._invalid("the agent returned without completing, asking or failing")
+        self.writer.end([job.number, *outlet.taken])
+
+    # -- what happens to the task
+
+    @property
+    def exists(self) -> bool:
+        """Whether the task has been created, as far as this run is concerned."""
+        return self.writer.number > 0
+
+    @property
+    def state(self) -> int:
+        return self.writer.state
+
+    @property
+    def clock(self) -> Clock:
+        return self.shop.clock
+
+    @property
+    def ids(self) -> Ids:
+        return self.shop.ids
+
+    @property
+    def observers(self) -> Sequence[Observer]:
+        return self.shop.observers
+
+    @property
+    def status_ms(self) -> int:
+        return millis(self.writer.head.status.timestamp)
+
+    def record(self, event: pb.StreamResponse) -> None:
+        """Put a checked event into the log, in front of it the task if it does not exist yet (EXEC-02)."""
+        if not self.exists:
+            self.open()
+            if event.status_update.status.state != pb.TASK_STATE_WORKING:
+                self.stop(pb.TASK_STATE_WORKING)
+        self.writer.append(event)
+
+    def answer(self, message: pb.Message) -> bool:
+        """Answer a direct turn by a message; False when there is a task already."""
+        if self.reply is None or self.reply.done() or self._keeping is not None:
+            return False
+        if self.keep is None:
+            self.reply.set_result(message)
+        else:
+            kept = self._answer_kept(message, self.reply, self.keep(message))
+            self._keeping = asyncio.get_running_loop().create_task(kept)
+        return True
+
+    async def _answer_kept(
+        self, message: pb.Message, reply: asyncio.Future[pb.Message | None], kept: Awaitable[None]
+    ) -> None:
+        """What a repeated send will find must be durable before anybody hears it."""
+        try:
+            await kept
+        except Exception as error:  # noqa: BLE001 - the sender is told instead
+            self._abandon(error)
+        else:
+            reply.set_result(message)
+
+    def save(self, state: bytes) -> None:
+        self._state = state
+        if self.exists:
+            self.writer.save(state)
+
+    def stop(self, state: int, text: str = "", reason: str = "") -> None:
+        """Move the task on the server's own account, if the lifecycle allows it."""
+        if (event := move(self.shop, self.writer, state, text, {"reason": reason})) is not None:
+            self.record(event)
+
+    def fail(self, text: str, reason: str) -> None:
+        self.stop(pb.TASK_STATE_FAILED, text, reason)
+
+    def _invalid(self, why: str) -> None:
+        logger.warning("agent.invalid_response", task_id=self.task_id, why=why)
+        self.fail(f"The agent broke the protocol: {why}.", Reason.INVALID_AGENT_RESPONSE.name)
+
+    async def take_message(self) -> Job:
+        """The next waiting message, for the turn that is running."""
+        while not self.inbox:
+            self._listener = asyncio.get_running_loop().create_future()
+            await self._listener
+        job = self.inbox.popleft()
+        job.after = self.writer.number
+        return job
+
+    # -- ending early
+
+    async def cancel(self, metadata: struct_pb2.Struct) -> bool:
+        """Signal the agent and wait for it; False when it has not stopped within the grace period (CANC-06)."""
+        self.cancel_metadata = metadata
+        if self._place is not None:
+            self.shop.slots.leave(self._place)
+            self._grant()
+        self._interrupt()
+        return await self.ended(self.shop.limits.cancel_grace)
+
+    async def ended(self, within: float) -> bool:
+        """Wait for the end of the run."""
+        if self.task is not None and not self.over:
+            await asyncio.wait([self.task], timeout=within)
+        return self.over
+
+    def _interrupt(self) -> None:
+        if self._in_agent and self.task is not None:
+            self.task.cancel()
+
+    def _expire(self, limit: float) -> None:
+        """The task fails at once, so that even an agent that ignores the signal cannot keep it open (AGNT-05)."""
+        logger.warning("turn.timeout", task_id=self.task_id, seconds=limit)
+        self.fail(f"The agent did not finish within {limit:g} seconds.", "TURN_TIMEOUT")
+        self._interrupt()
+
+    def shut_down(self) -> None:
+        """The server stops: a restartable turn is left for the next process, any other is recorded as failed."""
+        if self._restartable():
+            self._handing_over = True
+            self.writer.close(shutting_down())
+        else:
+            self.fail(_STOPPED_TEXT, "SERVER_STOPPED")
+        if self._place is not None:
+            self.shop.slots.leave(self._place)
+            self._grant()
+        self._interrupt()
+
+    def _restartable(self) -> bool:
+        return self.exists and self.shop.agent.plan(self._current.request, self._state).restartable
+
+    def _lost(self, error: Exception) -> None:
+        """The writer gave up in the background; without it the turn is worth nothing."""
+        self._abandon(error)
+        self._interrupt()
+
+    def _abandon(self, error: Exception) -> None:
+        if not self._handing_over:
+            logger.warning("run.abandoned", task_id=self.task_id, error=repr(error))
+        self._handing_over = True
+        for future in (self.confirmed, self.reply):
+            if future is not None and not future.done():
+                future.set_exception(error)
+                future.exception()  # the starter may be gone; an unread error is no news then
+
+
+def shutting_down() -> A2AError:
+    """What clients hear while the server stops."""
+    return A2AError(Reason.UNAVAILABLE, "The server is shutting down. Try again in a moment.", retry_after=1)

@@ -1,0 +1,272 @@
+"""Starts turns, hands further messages to those that run, and ends them (spec: SEND, CTX, DURA-08)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from a2a_server.domain.events import timestamp
+from a2a_server.domain.lifecycle import is_terminal
+from a2a_server.domain.scope import Scope
+from a2a_server.domain.validation import may_exist
+from a2a_server.errors import A2AError, Reason, Violation, refuse, task_not_found
+from a2a_server.operations.call import Call
+from a2a_server.operations.job import Job
+from a2a_server.operations.moves import Details, move
+from a2a_server.operations.receipts import Receipts
+from a2a_server.operations.run import Run, shutting_down
+from a2a_server.operations.ticket import Ticket
+from a2a_server.operations.workshop import Workshop
+from a2a_server.operations.writer import TaskWriter
+from a2a_server.ports.store import Once, Record, Repeated, StaleWrite, Turn
+from generated import a2a_pb2 as pb
+
+RACES = 20
+"""How often a write that lost a race is tried again before the caller is asked to do so."""
+
+_LAST_WORDS = 3.0
+"""How long agents that were stopped may take to clean up."""
+
+
+class Runs:
+    """All live turns of this process."""
+
+    def __init__(self, shop: Workshop, receipts: Receipts) -> None:
+        self.shop = shop
+        self.live: dict[str, Run] = {}
+        self.draining = False
+        self._receipts = receipts
+
+    # -- sending
+
+    async def start(self, call: Call, request: pb.SendMessageRequest, once: Once | None = None) -> Ticket:
+        """Give a checked message its turn, or a place in the queue for one. The caller closes the ticket.
+
+        Raises `Repeated` when somebody was faster with the same receipt.
+        """
+        if self.draining:
+            raise shutting_down()
+        self.shop.slots.check()
+        job = Job(call, request, await self.references(call, request.message))
+        for _ in range(RACES):
+            try:
+                if request.message.task_id:
+                    return await self._continue(job, once)
+                return await self._create(job, once)
+            except StaleWrite:
+                await asyncio.sleep(0)
+        raise changing_too_fast()
+
+    async def references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:
+        """Tasks the caller may see; others are treated as absent, without saying why (CTX-11)."""
+        load, most = self.shop.store.load, self.shop.limits.reference_tasks
+        named = [task_id for task_id in message.reference_task_ids[:most] if may_exist(task_id)]
+        return [record.task for task_id in named if (record := await load(call.scope, task_id))]
+
+    # -- a new task
+
+    async def _create(self, job: Job, once: Once | None) -> Ticket:
+        call, request = job.call, job.request
+        await self._check_context(call, request.message.context_id)
+        plan = self.shop.agent.plan(request, b"")
+        task_id = once.task_id if once else self.shop.ids.new()
+        writer = self._writer(call.scope, Record(self._new_task(task_id, request.message), 0, 0))
+        if plan.direct:
+            await self._reserve(call, once)
+        self._register(writer, request)
+        run = Run(self.shop, writer, job, direct=plan.direct)
+        if plan.direct:
+            return self._launch_direct(run, job, once)
+        return await self._launch(run, job, once)
+
+    async def _launch(self, run: Run, job: Job, once: Once | None) -> Ticket:
+        """The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
+
+        With a receipt it must not: a twin may have been faster, and then nothing may start (ONCE-01).
+        """
+        self._leave_receipt(run.writer, once)
+        self.live[run.task_id] = run
+        run.launch(confirm=once is not None, on_end=self._ended)
+        run.open()
+        return await _confirmed(run, Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0)))
+
+    def _launch_direct(self, run: Run, job: Job, once: Once | None) -> Ticket:
+        """No task exists before the agent shows that it needs one."""
+        if once is not None:
+            run.keep = lambda message: self._receipts.answer(job.call, once, message)
+        self.live[run.task_id] = run
+        run.launch(confirm=False, on_end=self._ended)
+        return Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0), reply=run.reply)
+
+    def _new_task(self, task_id: str, message: pb.Message) -> pb.Task:
+        message.task_id = task_id
+        message.context_id = message.context_id or self.shop.ids.new()
+        status = pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED, timestamp=timestamp(self.shop.clock.now_ms()))
+        return pb.Task(id=task_id, context_id=message.context_id, status=status, history=[message])
+
+    async def _check_context(self, call: Call, context_id: str) -> None:
+        if not context_id or self.shop.limits.accept_unknown_contexts:
+            return
+        if not await self.shop.store.has_context(call.scope, context_id):
+            refuse([Violation("message.context_id", f"{context_id[:200]!r} is no context of yours; leave it out")])
+
+    # -- an existing task
+
+    async def _continue(self, job: Job, once: Once | None) -> Ticket:
+        task_id = job.request.message.task_id
+        record = await self.find(job.call.scope, task_id)
+        _check_same_context(record.task, job.request.message)
+        run = self.live.get(task_id)
+        if run is not None and not run.over:
+            return await self._join(run, job, once)
+        if is_terminal(record.task.status.state):
+            raise _terminal(record.task)
+        return await self._resume(record, job, once)
+
+    async def _resume(self, record: Record, job: Job, once: Once | None) -> Ticket:
+        """A message to a waiting task starts its next turn."""
+        writer = self._writer(job.call.scope, record)
+        run = Run(self.shop, writer, job, state=record.state)
+        self.live[run.task_id] = run
+        writer.claim(self.shop.lease())
+        self._register(writer, job.request)
+        self._leave_receipt(writer, once)
+        run.join(job)
+        job.after = job.number
+        run.stop(pb.TASK_STATE_WORKING)
+        run.launch(confirm=True, on_end=self._ended)
+        return await _confirmed(run, self._snapshot(run, job))
+
+    async def _join(self, run: Run, job: Job, once: Once | None) -> Ticket:
+        """A message to a task that is being worked on waits for its turn (SEND-13)."""
+        if is_terminal(run.writer.state):
+            await run.writer.settle()
+            raise _terminal(run.writer.head)
+        await self._reserve(job.call, once, run.task_id)  # a twin must not bring down the running turn
+        if run.over or is_terminal(run.writer.state):
+            raise StaleWrite(run.task_id)
+        self._register(run.writer, job.request)
+        run.enqueue(job)
+        ticket = self._snapshot(run, job)
+        try:
+            await run.writer.settle()
+        except BaseException:
+            ticket.reader.close()
+            raise
+        return ticket
+
+    def _snapshot(self, run: Run, job: Job) -> Ticket:
+        task = pb.Task()
+        task.CopyFrom(run.writer.head)
+        task.MergeFrom(run.writer.shelf.task)
+        reader = self.shop.log.reader(run.task_id, run.writer.number)
+        return Ticket(run.task_id, job, reader, snapshot=task)
+
+    # -- receipts
+
+    def _leave_receipt(self, writer: TaskWriter, once: Once | None) -> None:
+        if once is not None:
+            writer.leave_receipt(replace(once, task_id=writer.task_id), self.shop.clock.now_ms())
+
+    async def _reserve(self, call: Call, once: Once | None, task_id: str = "") -> None:
+        if once is not None:
+            receipt = replace(once, task_id=task_id or once.task_id)
+            if (holder := await self._receipts.reserve(call, receipt)) is not None:
+                raise Repeated(holder)
+
+    # -- shared by sends, cancels and timeouts
+
+    async def find(self, scope: Scope, task_id: str) -> Record:
+        """The task, or the one answer for all that cannot be seen (AUTZ-02)."""
+        record = await self.shop.store.load(scope, task_id) if may_exist(task_id) else None
+        if record is None:
+            raise task_not_found(task_id)
+        return record
+
+    def _writer(self, scope: Scope, record: Record) -> TaskWriter:
+        shop = self.shop
+        return TaskWriter(shop.store, shop.log, scope, record, pending_limit=shop.limits.pending_events)
+
+    def _register(self, writer: TaskWriter, request: pb.SendMessageRequest) -> None:
+        """A push config that came with the message is there before the first event (SEND-07)."""
+        if request.configuration.HasField("task_push_notification_config"):
+            config = pb.TaskPushNotificationConfig()
+            config.CopyFrom(request.configuration.task_push_notification_config)
+            config.task_id, config.id = writer.task_id, config.id or self.shop.ids.new()
+            writer.register(config)
+
+    def _ended(self, run: Run) -> None:
+        if self.live.get(run.task_id) is run:
+            del self.live[run.task_id]
+
+    async def move(  # noqa: PLR0913 - a whole status
+        self,
+        scope: Scope,
+        record: Record,
+        state: int,
+        text: str = "",
+        details: Details | None = None,
+        *,
+        ends: Sequence[Turn] = (),
+    ) -> None:
+        """Move a task that has no live turn. Raises `StaleWrite` when something else was faster."""
+        writer = self._writer(scope, record)
+        if (event := move(self.shop, writer, state, text, details)) is not None:
+            writer.append(event)
+        writer.end(turn.number for turn in ends)
+        await writer.settle()
+
+    async def end(self, scope: Scope, record: Record, turns: Sequence[Turn]) -> None:
+        """Strike out turns that are over."""
+        writer = self._writer(scope, record)
+        writer.end(turn.number for turn in turns)
+        await writer.settle()
+
+    def rerun(self, scope: Scope, record: Record, jobs: Sequence[Job]) -> None:
+        """Run the turns of a dead process again."""
+        run = Run(self.shop, self._writer(scope, record), jobs[0], state=record.state)
+        run.inbox.extend(jobs[1:])
+        self.live[run.task_id] = run
+        run.launch(confirm=False, on_end=self._ended)
+
+    async def drain(self) -> None:
+        """Let running turns finish for a while, then hand them over or record that they were stopped (DURA-08)."""
+        self.draining = True
+        await self._wait(self.shop.limits.drain_grace)
+        for run in list(self.live.values()):
+            run.shut_down()
+        await self._wait(_LAST_WORDS)
+        self.shop.log.close(shutting_down())
+
+    async def _wait(self, seconds: float) -> None:
+        if tasks := [run.task for run in self.live.values() if run.task is not None]:
+            await asyncio.wait(tasks, timeout=seconds)
+
+
+async def _confirmed(run: Run, ticket: Ticket) -> Ticket:
+    """Hand out the ticket when the message is durably accepted."""
+    if run.confirmed is not None:
+        try:
+            await asyncio.shield(run.confirmed)
+        except BaseException:
+            ticket.reader.close()
+            raise
+    return ticket
+
+
+def _check_same_context(task: pb.Task, message: pb.Message) -> None:
+    if message.context_id not in ("", task.context_id):
+        text = f"{message.context_id[:200]!r} is not the context of task {task.id}; leave it out or use the task's own"
+        refuse([Violation("message.context_id", text)])
+
+
+def _terminal(task: pb.Task) -> A2AError:
+    state = pb.TaskState.Name(task.status.state)
+    text = f"The task is {state} and takes no further messages. Start a new one in the same context."
+    return A2AError(Reason.UNSUPPORTED_OPERATION, text, metadata={"taskId": task.id, "state": state})
+
+
+def changing_too_fast() -> A2AError:
+    """The answer to a caller that lost every race."""
+    return A2AError(Reason.UNAVAILABLE, "The task is changing too fast. Try again.", retry_after=1)

@@ -1,0 +1,49 @@
+"""SendMessage: give a message to the agent and answer with the task or a direct message (spec: SEND, BLK)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from a2a_server.domain.views import trim
+from a2a_server.errors import task_not_found
+from a2a_server.operations.call import Call
+from a2a_server.operations.gates import Gates
+from a2a_server.operations.once import OnceOnly
+from a2a_server.operations.ticket import Ticket
+from a2a_server.operations.workshop import Workshop
+from generated import a2a_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class SendMessage:
+    """Waits until the task stops, unless the client wants the task as soon as it exists (BLK-01, BLK-04)."""
+
+    shop: Workshop
+    gates: Gates
+    once: OnceOnly
+
+    async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> pb.SendMessageResponse:
+        self.gates.send(call, request)
+        with await self.once.start(call, request) as ticket:
+            if (reply := await ticket.reply()) is not None:
+                return pb.SendMessageResponse(message=reply)
+            await self._wait(ticket, request)
+            return pb.SendMessageResponse(task=await self._task(call, ticket, request))
+
+    @staticmethod
+    async def _wait(ticket: Ticket, request: pb.SendMessageRequest) -> None:
+        if request.configuration.return_immediately:
+            await ticket.exists()
+        else:
+            await ticket.stopped()
+
+    async def _task(self, call: Call, ticket: Ticket, request: pb.SendMessageRequest) -> pb.Task:
+        record = await self.shop.store.load(call.scope, ticket.task_id)
+        if record is None:  # purged between its end and this line
+            raise task_not_found(ticket.task_id)
+        return trim(record.task, history_length(request.configuration), cap=self.shop.limits.history_cap)
+
+
+def history_length(request: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> int | None:
+    """The limit that the client sets, if it sets one (HIST-01)."""
+    return request.history_length if request.HasField("history_length") else None

@@ -1,0 +1,75 @@
+"""SendStreamingMessage, and the relay that every stream of task events goes through (spec: STRM, EXEC-02)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from a2a_server.domain.events import closes_stream, on_the_wire
+from a2a_server.domain.lifecycle import is_terminal
+from a2a_server.domain.views import trim
+from a2a_server.operations.call import Call
+from a2a_server.operations.gates import Gates
+from a2a_server.operations.log import Reader
+from a2a_server.operations.once import OnceOnly
+from a2a_server.operations.send import history_length
+from a2a_server.operations.ticket import Ticket
+from a2a_server.operations.workshop import Workshop
+from a2a_server.ports.store import Entry
+from generated import a2a_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Relay:
+    """Turns what a reader reads into what a stream shows."""
+
+    shop: Workshop
+    keep_open_on_input: bool = False
+
+    def first(self, task: pb.Task, number: int, history: int | None) -> Entry:
+        """The task as the first item; later items take the reader from there (STRM-01, HIST-06)."""
+        return Entry.of(number, pb.StreamResponse(task=trim(task, history, cap=self.shop.limits.history_cap)))
+
+    async def follow(self, reader: Reader, ticket: Ticket | None = None) -> AsyncIterator[Entry]:
+        """Status and artifact events up to the one that closes the stream (STRM-03, STRM-04, CONF-06)."""
+        while True:
+            for entry in await reader.next():
+                if on_the_wire(entry.event):
+                    yield entry
+                    if self._closes(entry, ticket):
+                        return
+
+    def _closes(self, entry: Entry, ticket: Ticket | None) -> bool:
+        if not closes_stream(entry.event, keep_open_on_input=self.keep_open_on_input):
+            return False
+        return ticket is None or ticket.answered_by(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class SendStreamingMessage:
+    """Starts a turn, then relays what the log has already made durable."""
+
+    relay: Relay
+    gates: Gates
+    once: OnceOnly
+
+    async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> AsyncIterator[Entry]:
+        self.gates.streaming()
+        self.gates.send(call, request)
+        with await self.once.start(call, request) as ticket:
+            if (reply := await ticket.reply()) is not None:
+                yield Entry.of(0, pb.StreamResponse(message=reply))
+                return
+            first = await self._first(ticket, request)
+            yield first
+            if is_terminal(first.event.task.status.state):  # a repeated send of a finished task
+                return
+            async for entry in self.relay.follow(ticket.reader, ticket):
+                yield entry
+
+    async def _first(self, ticket: Ticket, request: pb.SendMessageRequest) -> Entry:
+        history = history_length(request.configuration)
+        if ticket.snapshot is not None:
+            return self.relay.first(ticket.snapshot, ticket.reader.position, history)
+        created = await ticket.reader.created()
+        return self.relay.first(created.event.task, created.number, history)

@@ -1,0 +1,46 @@
+"""SubscribeToTask: the task as it is, then everything that follows, nothing lost and nothing twice (spec: SUBS)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from a2a_server.domain.lifecycle import is_terminal
+from a2a_server.domain.validation import check_subscribe
+from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.call import Call
+from a2a_server.operations.gates import Gates
+from a2a_server.operations.run import shutting_down
+from a2a_server.operations.runs import Runs
+from a2a_server.operations.stream import Relay
+from a2a_server.ports.store import Entry
+from generated import a2a_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeToTask:
+    """The reader is opened before the snapshot is taken: what is written in between waits for it (SUBS-02)."""
+
+    relay: Relay
+    gates: Gates
+    runs: Runs
+
+    async def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> AsyncIterator[Entry]:
+        self.gates.streaming()
+        check_subscribe(request)
+        if self.runs.draining:
+            raise shutting_down()
+        with self.relay.shop.log.reader(request.id, 0) as reader:
+            record = await self.runs.find(call.scope, request.id)
+            if is_terminal(record.task.status.state):
+                raise _terminal(record.task)
+            reader.position = record.number
+            yield self.relay.first(record.task, record.number, None)
+            async for entry in self.relay.follow(reader):
+                yield entry
+
+
+def _terminal(task: pb.Task) -> A2AError:
+    state = pb.TaskState.Name(task.status.state)
+    text = f"The task is {state} and will not change any more. Get it instead."
+    return A2AError(Reason.UNSUPPORTED_OPERATION, text, metadata={"taskId": task.id, "state": state})

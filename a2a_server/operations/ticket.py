@@ -1,0 +1,74 @@
+"""What a sender holds while its message is being answered: the way to the task's log, or to a direct message."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+from a2a_server.domain.events import reason_of, stops_turn
+from a2a_server.domain.lifecycle import is_terminal
+from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.job import Job
+from a2a_server.operations.log import Reader
+from a2a_server.ports.store import Entry
+from generated import a2a_pb2 as pb
+
+_BROKEN = "The agent's answer broke the protocol; the task says how."
+
+
+class Ticket:
+    """A context manager: leaving it stops following, and leaves the task alone (GEN-07)."""
+
+    __slots__ = ("_reply", "job", "reader", "snapshot", "task_id")
+
+    def __init__(
+        self,
+        task_id: str,
+        job: Job,
+        reader: Reader,
+        *,
+        snapshot: pb.Task | None = None,
+        reply: asyncio.Future[pb.Message | None] | None = None,
+    ) -> None:
+        self.task_id = task_id
+        self.job = job
+        self.reader = reader
+        self.snapshot = snapshot
+        """The task at the reader's position, when the log there does not begin with the task itself."""
+        self._reply = reply
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.reader.close()
+
+    async def reply(self) -> pb.Message | None:
+        """The direct message that answered; None when there is a task instead (SEND-09)."""
+        return None if self._reply is None else await asyncio.shield(self._reply)
+
+    def answered_by(self, entry: Entry) -> bool:
+        """Whether this entry is a stop of the turn that our message got, or the end of the task."""
+        if not stops_turn(entry.event):
+            return False
+        after = self.job.after
+        return is_terminal(entry.event.status_update.status.state) or (after is not None and entry.number > after)
+
+    async def exists(self) -> None:
+        """Wait until the task, with our message in it, is durable."""
+        while self.reader.position < self.job.number:
+            await self.reader.next()
+
+    async def stopped(self) -> None:
+        """Wait until the task is terminal or interrupted, whichever comes first (BLK-02, BLK-06)."""
+        while True:
+            for entry in await self.reader.next():
+                if self.answered_by(entry):
+                    return self._judge(entry)
+
+    def _judge(self, entry: Entry) -> None:
+        if reason_of(entry.event) == Reason.INVALID_AGENT_RESPONSE.name:
+            raise A2AError(Reason.INVALID_AGENT_RESPONSE, _BROKEN, metadata={"taskId": self.task_id})

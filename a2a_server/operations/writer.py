@@ -1,0 +1,285 @@
+"""The one writer of a task's log in this process: numbers events, folds them, commits them in groups (spec: DURA-01).
+
+Events queue while a commit is under way and go together in the next; nothing waits to fill a group. Readers are told
+after the commit, so nothing is visible before it is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from a2a_server.domain.events import millis
+from a2a_server.domain.lifecycle import is_stopping
+from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
+from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Store, StoreUnavailable, Turn, Write
+from generated import a2a_pb2 as pb
+
+if TYPE_CHECKING:
+    from a2a_server.domain.scope import Scope
+    from a2a_server.operations.log import EventLog
+
+_TAIL_BYTES = 64 * 1024
+"""A read folds at most this much tail, or as much again as the artifacts already hold: amortised, a chunk is O(1)."""
+
+_RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
+
+logger = structlog.get_logger()
+
+
+class Begun(Protocol):
+    """A turn that begins with the next commit; packed only if it is not over by then."""
+
+    number: int
+
+    def turn(self) -> Turn: ...
+
+
+class TaskWriter:
+    """A task being written. `head` and `shelf` are the task as it will stand once all queued events are durable."""
+
+    def __init__(self, store: Store, log: EventLog, scope: Scope, record: Record, *, pending_limit: int) -> None:
+        self.scope = scope
+        self.task_id = record.task.id
+        self.context_id = record.task.context_id
+        self.number = record.number
+        self.epoch = record.epoch
+        self.shelf = ArtifactShelf(_take_artifacts(record.task))
+        self.head = record.task
+        self.committed = record.number > 0
+        self.closed: Exception | None = None
+        self._store = store
+        self._log = log
+        self._pending_limit = pending_limit
+        self._durable = record.number
+        self._pending: list[Entry] = []
+        self._head_changed = False
+        self._tail = 0
+        self._stopping = False
+        self._begun: list[Begun] = []
+        self._ended: list[int] = []
+        self._claim: Lease | None = None
+        self._state: bytes | None = None
+        self._configs: list[pb.TaskPushNotificationConfig] = []
+        self._once: Once | None = None
+        self._now_ms = 0
+        self._scheduled = False
+        self._draining = False
+        self._waiters: list[asyncio.Future[None]] = []
+        self._kicked: asyncio.Task[None] | None = None
+        self.on_lost: Callable[[Exception], None] | None = None
+
+    @property
+    def state(self) -> int:
+        return self.head.status.state
+
+    # -- what the next commit will hold
+
+    def append(self, event: pb.StreamResponse) -> int:
+        """Number an event, fold it into the task and queue it; returns its number."""
+        if self.closed is not None:
+            return self.number
+        self.number += 1
+        entry = Entry.of(self.number, event)
+        self._fold(event, len(entry.wire))
+        self._pending.append(entry)
+        self._schedule()
+        return self.number
+
+    def _fold(self, event: pb.StreamResponse, size: int) -> None:
+        match event.WhichOneof("payload"):
+            case "artifact_update":
+                self.shelf.apply(event.artifact_update)
+                self._tail += size
+                return
+            case "status_update":
+                apply_status(self.head, event.status_update.status)
+                self._stopping = is_stopping(event.status_update.status.state)
+            case "message":
+                add_message(self.head, event.message)
+        self._head_changed = True
+
+    def claim(self, lease: Lease) -> None:
+        """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
+        self.epoch += 1
+        self._claim = lease
+
+    def begin(self, job: Begun) -> None:
+        self._begun.append(job)
+
+    def end(self, numbers: Iterable[int]) -> None:
+        """Turns are over; those that began in the same commit leave no trace."""
+        for number in numbers:
+            kept = [job for job in self._begun if job.number != number]
+            if len(kept) == len(self._begun):
+                self._ended.append(number)
+            self._begun = kept
+        self._schedule()
+
+    def save(self, state: bytes) -> None:
+        self._state = state
+        self._schedule()
+
+    def register(self, config: pb.TaskPushNotificationConfig) -> None:
+        """A push config that must be there before the next event (SEND-07)."""
+        self._configs.append(config)
+
+    def leave_receipt(self, once: Once, now_ms: int) -> None:
+        """The next commit succeeds only if nobody has sent this before (ONCE-01)."""
+        self._once, self._now_ms = once, now_ms
+
+    def close(self, error: Exception) -> None:
+        """Write nothing more from here on; what waits is dropped."""
+        self.closed = error
+        self._pending.clear()
+        self._begun.clear()
+        self._ended.clear()
+        self._state = None
+        self._tell_waiters()
+
+    # -- back-pressure and durability
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything appended so far is durable."""
+        return not self._dirty and not self._draining
+
+    @property
+    def _dirty(self) -> bool:
+        return bool(self._pending or self._ended or self._begun or self._configs or self._state is not None)
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._draining:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._kick)
+
+    def _kick(self) -> None:
+        self._scheduled = False
+        if self._dirty and not self._draining:
+            self._kicked = asyncio.get_running_loop().create_task(self._drain_quietly())
+
+    async def _drain_quietly(self) -> None:
+        try:
+            await self.drain()
+        except Exception as error:  # noqa: BLE001 - whoever owns the run is told, and readers were
+            if self.on_lost is not None:
+                self.on_lost(error)
+
+    async def drain(self) -> None:
+        """Make everything appended so far durable; raises why it cannot become so.
+
+        Not for tasks that may be canceled: a commit under way must be seen to its end. They use `settle`.
+        """
+        if self._draining:
+            return await self.settle()
+        self._draining = True
+        try:
+            while self._dirty:
+                await self._commit()
+        finally:
+            self._draining = False
+            self._tell_waiters()
+        if self.closed is not None:
+            raise self.closed
+        return None
+
+    async def settle(self) -> None:
+        """Wait until everything appended so far is durable; safe to cancel."""
+        while not self.settled:
+            await self._next_commit()
+        if self.closed is not None:
+            raise self.closed
+
+    async def room(self) -> None:
+        """Wait while too many events wait for the disk; safe to cancel."""
+        while len(self._pending) >= self._pending_limit:
+            await self._next_commit()
+
+    async def _next_commit(self) -> None:
+        self._schedule()
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def _tell_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _commit(self) -> None:
+        write = self._take()
+        try:
+            await self._store_write(write)
+        except Exception as error:
+            self.close(error)
+            self._log.fail(self.task_id, error)
+            raise
+        self.committed = True
+        self._durable = write.expected + len(write.entries)
+        if write.entries:
+            self._log.publish(self.task_id, write.entries)
+        if self._waiters:
+            self._tell_waiters()
+
+    async def _store_write(self, write: Write) -> None:
+        """Commit; once the task is known to the outside, a store that is away is waited for (DURA-07)."""
+        pause = _RETRY_FIRST
+        while True:
+            try:
+                return await self._store.commit(write)
+            except StoreUnavailable:
+                if not self.committed or write.claim is not None or self.closed is not None:
+                    raise
+                logger.warning("store.unavailable", task_id=self.task_id, retry_in=pause)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _RETRY_MOST)
+
+    def _take(self) -> Write:
+        entries, self._pending = self._pending, []
+        write = Write(
+            scope=self.scope,
+            task_id=self.task_id,
+            expected=self._durable,
+            epoch=self.epoch,
+            entries=entries,
+            head=self._take_head(),
+            artifacts=self._take_shelf(),
+            claim=self._claim,
+            begin=tuple(job.turn() for job in self._begun),
+            end=tuple(self._ended),
+            state=self._state,
+            configs=tuple(self._configs),
+            once=self._once,
+            now_ms=self._now_ms,
+        )
+        self._claim = self._once = self._state = None
+        self._begun, self._ended, self._configs = [], [], []
+        return write
+
+    def _take_head(self) -> Head | None:
+        if not self._head_changed:
+            return None
+        self._head_changed = False
+        status = self.head.status
+        return Head(self.head.SerializeToString(), self.context_id, status.state, millis(status.timestamp))
+
+    def _take_shelf(self) -> bytes | None:
+        """At a stop everything is folded, so that reading a resting task is reading one row."""
+        stopping, self._stopping = self._stopping, False
+        if not self._tail or not (stopping or self._tail > max(_TAIL_BYTES, self.shelf.size - self._tail)):
+            return None
+        self._tail = 0
+        return self.shelf.task.SerializeToString()
+
+
+def _take_artifacts(task: pb.Task) -> pb.Task:
+    """Split the artifacts off a task: the other half of the snapshot."""
+    shelf = pb.Task()
+    if task.artifacts:
+        shelf.artifacts.MergeFrom(task.artifacts)
+        del task.artifacts[:]
+    return shelf
