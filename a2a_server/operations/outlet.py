@@ -148,7 +148,7 @@ class TurnOutlet:
 
 def _check(where: str, message: Message) -> None:
     """What the server would refuse from a client it does not accept from an agent either."""
-    if faults := required_violations(message, where):
+    if faults := required_violations(message, f"{where}."):
         raise InvalidAgentResponse("; ".join(f"{fault.field}: {fault.description}" for fault in faults[:_MOST_FAULTS]))
 
 

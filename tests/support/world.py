@@ -1,0 +1,196 @@
+"""An agent behind a real gRPC door on a free loopback port, over any store, for one test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.memory import MemoryStore
+from a2a_server.operations.cards import CardBook
+from a2a_server.operations.core import Core
+from a2a_server.operations.limits import Limits
+from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
+from a2a_server.ports.clock import Clock
+from a2a_server.ports.store import Store
+from a2a_server.transport.address import Address
+from a2a_server.transport.extensions import Extensions
+from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.servicer import Servicer
+from a2a_server.transport.server import GrpcDoor
+from a2a_server.transport.streams import OpenStreams
+from generated import a2a_pb2 as pb
+from generated import a2a_pb2_grpc, discovery_pb2_grpc
+
+
+@dataclass
+class World:
+    """A running server and a client of it."""
+
+    core: Core
+    pipeline: Pipeline
+    port: int
+    channel: grpc.aio.Channel
+    stub: Any
+    discovery: Any
+
+    async def send(self, request: pb.SendMessageRequest, **kwargs: Any) -> pb.Task:
+        """A send that must be answered with a task."""
+        response = await self.stub.SendMessage(request, **kwargs)
+        assert response.WhichOneof("payload") == "task", response
+        return response.task
+
+    async def stream(self, request: pb.SendMessageRequest, **kwargs: Any) -> list[pb.StreamResponse]:
+        """All items of a stream, to its end."""
+        return [item async for item in self.stub.SendStreamingMessage(request, **kwargs)]
+
+    async def get(self, task_id: str, **kwargs: Any) -> pb.Task:
+        return await self.stub.GetTask(pb.GetTaskRequest(id=task_id), **kwargs)
+
+    async def reaches(self, task_id: str, state: int, **kwargs: Any) -> pb.Task:
+        """Wait until the task is in a state."""
+        async with asyncio.timeout(10):
+            while (task := await self.get(task_id, **kwargs)).status.state != state:
+                await asyncio.sleep(0.005)
+        return task
+
+
+@asynccontextmanager
+async def serving(  # noqa: PLR0913 - every part may be replaced
+    agent: Agent,
+    *,
+    store: Store | None = None,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    authenticator: Authenticator | None = None,
+    rules: Rules | None = None,
+    grpc_options: GrpcOptions | None = None,
+    streams: StreamOptions | None = None,
+    push_notifications: bool = False,
+    observers: Sequence[Observer] = (),
+    keep_open_on_input: bool = False,
+) -> AsyncIterator[World]:
+    """Run a server for the duration of the block; drained and closed afterwards."""
+    store = store or MemoryStore()
+    authenticator = authenticator or Anonymous()
+    streams = streams or StreamOptions()
+    await store.open()
+    cards = CardBook(agent, [], authenticator.card, push_notifications)
+    core = Core(
+        agent=agent,
+        store=store,
+        clock=clock or SystemClock(),
+        cards=cards,
+        limits=limits or Limits(drain_grace=0.05, cancel_grace=1.0),
+        observers=observers,
+        keep_open_on_input=keep_open_on_input,
+    )
+    await core.start()
+    rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))
+    open_streams = OpenStreams(per_caller=streams.per_caller, write_timeout=streams.write_timeout)
+    pipeline = Pipeline(core.operations, authenticator, rules, open_streams)
+    door = GrpcDoor(Servicer(pipeline), grpc_options or GrpcOptions(), Tls())
+    port = (await door.start(Address("127.0.0.1", 0))).port
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = a2a_pb2_grpc.A2AServiceStub(channel)
+        discovery = discovery_pb2_grpc.DiscoveryStub(channel)
+        try:
+            yield World(core, pipeline, port, channel, stub, discovery)
+        finally:
+            await core.drain()
+            await door.stop(0.2)
+            await store.close()
+
+
+def say(
+    text: str = "hello", *, skill: str = "", task_id: str = "", context_id: str = "", **kwargs: Any
+) -> pb.SendMessageRequest:
+    """A user's message; further members of SendMessageRequest as keywords, `configuration` as a mapping."""
+    message = pb.Message(
+        message_id=kwargs.pop("message_id", "m-1"),
+        role=pb.ROLE_USER,
+        parts=kwargs.pop("parts", None) or [pb.Part(text=text)],
+        task_id=task_id,
+        context_id=context_id,
+        reference_task_ids=kwargs.pop("references", ()),
+    )
+    configuration: Mapping[str, Any] = kwargs.pop("configuration", {})
+    request = pb.SendMessageRequest(message=message, **kwargs)
+    if configuration:
+        request.configuration.CopyFrom(pb.SendMessageConfiguration(**configuration))
+    if skill:
+        request.metadata["skill"] = skill
+    return request
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error as a client sees it."""
+
+    code: grpc.StatusCode
+    message: str
+    reason: str
+    domain: str
+    metadata: Mapping[str, str]
+    fields: Mapping[str, str]
+    """BadRequest: field → description."""
+
+
+def refusal(error: grpc.aio.AioRpcError) -> Refusal:
+    """Read the google.rpc.Status in an error's trailers."""
+    info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+    for name, value in error.trailing_metadata() or ():
+        if name == "grpc-status-details-bin":
+            for detail in status_pb2.Status.FromString(value).details:
+                detail.Unpack(info) if detail.Is(info.DESCRIPTOR) else None
+                detail.Unpack(bad) if detail.Is(bad.DESCRIPTOR) else None
+    fields = {fault.field: fault.description for fault in bad.field_violations}
+    return Refusal(error.code(), error.details() or "", info.reason, info.domain, dict(info.metadata), fields)
+
+
+async def refused(call: Awaitable[Any]) -> Refusal:
+    """The error of a call that must fail."""
+    try:
+        answer = await call
+    except grpc.aio.AioRpcError as error:
+        return refusal(error)
+    raise AssertionError(f"was not refused: {answer}")
+
+
+def kinds(items: Sequence[pb.StreamResponse]) -> list[str]:
+    """What a stream consisted of: payload names, statuses by their state."""
+    return [
+        pb.TaskState.Name(item.status_update.status.state).removeprefix("TASK_STATE_")
+        if item.HasField("status_update")
+        else str(item.WhichOneof("payload"))
+        for item in items
+    ]
+
+
+class ByHeader:
+    """An authenticator for tests: metadata `x-user` names the caller, `x-tenant` binds it to a tenant."""
+
+    required = True
+    card = CardSecurity(
+        {"user": pb.SecurityScheme(api_key_security_scheme=pb.APIKeySecurityScheme(location="header", name="x-user"))},
+        [pb.SecurityRequirement(schemes={"user": pb.StringList()})],
+    )
+
+    async def authenticate(self, credentials: Credentials) -> Caller:
+        user = (credentials.metadata.get("x-user") or ("nobody",))[0]
+        tenant = (credentials.metadata.get("x-tenant") or ("",))[0]
+        return Caller(user, authenticated=True, tenant=tenant, extended_card=user == "root")
+
+
+def as_user(name: str, **more: str) -> tuple[tuple[str, str], ...]:
+    """Call metadata for `ByHeader`."""
+    return (("x-user", name), *((key.replace("_", "-"), value) for key, value in more.items()))
