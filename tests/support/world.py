@@ -25,8 +25,8 @@ from a2a_server.transport.address import Address
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Rules
-from a2a_server.transport.servicer import Servicer
 from a2a_server.transport.server import GrpcDoor
+from a2a_server.transport.servicer import Servicer
 from a2a_server.transport.streams import OpenStreams
 from generated import a2a_pb2 as pb
 from generated import a2a_pb2_grpc, discovery_pb2_grpc
@@ -47,19 +47,21 @@ class World:
         """A send that must be answered with a task."""
         response = await self.stub.SendMessage(request, **kwargs)
         assert response.WhichOneof("payload") == "task", response
-        return response.task
+        task: pb.Task = response.task
+        return task
 
     async def stream(self, request: pb.SendMessageRequest, **kwargs: Any) -> list[pb.StreamResponse]:
         """All items of a stream, to its end."""
         return [item async for item in self.stub.SendStreamingMessage(request, **kwargs)]
 
     async def get(self, task_id: str, **kwargs: Any) -> pb.Task:
-        return await self.stub.GetTask(pb.GetTaskRequest(id=task_id), **kwargs)
+        task: pb.Task = await self.stub.GetTask(pb.GetTaskRequest(id=task_id), **kwargs)
+        return task
 
     async def reaches(self, task_id: str, state: int, **kwargs: Any) -> pb.Task:
         """Wait until the task is in a state."""
         async with asyncio.timeout(10):
-            while (task := await self.get(task_id, **kwargs)).status.state != state:
+            while (task := await self.get(task_id, **kwargs)).status.state != state:  # noqa: ASYNC110 - as a client polls
                 await asyncio.sleep(0.005)
         return task
 
@@ -149,10 +151,11 @@ def refusal(error: grpc.aio.AioRpcError) -> Refusal:
     """Read the google.rpc.Status in an error's trailers."""
     info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
     for name, value in error.trailing_metadata() or ():
-        if name == "grpc-status-details-bin":
+        if name == "grpc-status-details-bin" and isinstance(value, bytes):
             for detail in status_pb2.Status.FromString(value).details:
-                detail.Unpack(info) if detail.Is(info.DESCRIPTOR) else None
-                detail.Unpack(bad) if detail.Is(bad.DESCRIPTOR) else None
+                for wanted in (info, bad):
+                    if detail.TypeName() == wanted.DESCRIPTOR.full_name:
+                        detail.Unpack(wanted)
     fields = {fault.field: fault.description for fault in bad.field_violations}
     return Refusal(error.code(), error.details() or "", info.reason, info.domain, dict(info.metadata), fields)
 
