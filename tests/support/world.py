@@ -100,8 +100,9 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))
     open_streams = OpenStreams(per_caller=streams.per_caller, write_timeout=streams.write_timeout)
     pipeline = Pipeline(core.operations, authenticator, rules, open_streams)
-    door = GrpcDoor(Servicer(pipeline), grpc_options or GrpcOptions(), Tls())
-    port = (await door.start(Address("127.0.0.1", 0))).port
+    door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
+    port = door.listen(Address("127.0.0.1", 0)).port
+    await door.serve(Servicer(pipeline))
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = a2a_pb2_grpc.A2AServiceStub(channel)
         discovery = discovery_pb2_grpc.DiscoveryStub(channel)
