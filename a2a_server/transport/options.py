@@ -1,27 +1,36 @@
-"""What operators may choose about the gRPC door (spec: DOOR-04, DOOR-09, SECR-06)."""
+"""What operators may choose about doors and streams (spec: DOOR-04, DOOR-09, SECR-06, CONF-01)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt
+
+Count = Annotated[int, Ge(1)]
+Seconds = Annotated[float, Gt(0)]
+
+ErrorCodes = Literal["1.0.1", "1.0.0"]
+"""Which patch's column of codes to answer with; checkers built for 1.0.0 expect its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcOptions:
     """Times are seconds, sizes bytes."""
 
-    max_message_bytes: int = 16 * 1024 * 1024
+    max_message_bytes: Count = 16 * 1024 * 1024
     """The largest request; a larger one is refused by gRPC as RESOURCE_EXHAUSTED."""
-    max_metadata_bytes: int = 16 * 1024
+    max_metadata_bytes: Count = 16 * 1024
     """All metadata of a request together."""
-    max_concurrent_streams: int = 1000
+    max_concurrent_streams: Count = 1000
     """Calls open at once on one connection; further ones wait in the client."""
-    keepalive_time: float = 60.0
+    keepalive_time: Seconds = 60.0
     """How long a connection may be silent before the server pings it."""
-    keepalive_timeout: float = 20.0
+    keepalive_timeout: Seconds = 20.0
     """How long the answer to a ping may take before the connection counts as dead."""
-    min_ping_interval: float = 10.0
+    min_ping_interval: Seconds = 10.0
     """How often a client may ping; one that pings more often is disconnected."""
-    max_connection_idle: float = 0.0
+    max_connection_idle: Annotated[float, Ge(0)] = 0.0
     """How long a connection without calls is kept; 0 = without end."""
     reflection: bool = True
     """Whether clients such as grpcurl may ask for the service definitions."""
@@ -43,7 +52,7 @@ class Tls:
 class StreamOptions:
     """Bounds of streams, through whatever door."""
 
-    write_timeout: float = 60.0
+    write_timeout: Seconds = 60.0
     """How many seconds a reader may take nothing before its stream is cut."""
-    per_caller: int = 1000
+    per_caller: Count = 1000
     """Streams one caller may have open at once."""

@@ -27,43 +27,41 @@ _SERVING = health_pb2.HealthCheckResponse.SERVING
 class GrpcDoor:
     """One listening gRPC server."""
 
-    def __init__(
-        self,
-        servicer: Servicer,
-        options: GrpcOptions,
-        tls: Tls,
-        *,
-        services: Sequence[ServiceDescriptor] = SERVICES,
-    ) -> None:
+    def __init__(self, options: GrpcOptions, tls: Tls) -> None:
         self._server = grpc.aio.server(options=channel_arguments(options))
-        self._server.add_generic_rpc_handlers([servicer.handlers(service) for service in services])
+        self._options = options
         self._tls = tls
-        self._names = [service.full_name for service in services]
         self._health = health.aio.HealthServicer()
-        target = cast("grpc.aio.Server", _GenericHandlers(self._server))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, target)
-        if options.reflection:
-            names = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
-            shown = reflection.aio.ReflectionServicer(names)
-            cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(shown, target)
 
-    async def start(self, address: Address) -> Address:
-        """Listen; return the address with the port that is really open."""
+    def listen(self, address: Address) -> Address:
+        """Take the port, so that it is known before the card is written; calls wait until `serve`."""
         if address.port:
             address.check_free("grpc")
         try:
-            port = self._listen(str(address))
+            return Address(address.host, self._bind(str(address)))
         except RuntimeError:
             raise StartError(f"grpc: cannot listen on {address}") from None
-        await self._server.start()
-        for name in ("", *self._names):
-            await self._health.set(name, _SERVING)
-        return Address(address.host, port)
 
-    def _listen(self, address: str) -> int:
+    def _bind(self, address: str) -> int:
         if not self._tls.cert:
             return self._server.add_insecure_port(address)
         return self._server.add_secure_port(address, credentials(self._tls))
+
+    async def serve(self, servicer: Servicer, services: Sequence[ServiceDescriptor] = SERVICES) -> None:
+        """Answer calls."""
+        names = [service.full_name for service in services]
+        self._server.add_generic_rpc_handlers([servicer.handlers(service) for service in services])
+        self._add_helpers([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
+        await self._server.start()
+        for name in ("", *names):
+            await self._health.set(name, _SERVING)
+
+    def _add_helpers(self, shown: Sequence[str]) -> None:
+        target = cast("grpc.aio.Server", _GenericHandlers(self._server))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, target)
+        if self._options.reflection:
+            servicer = reflection.aio.ReflectionServicer(shown)
+            cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(servicer, target)
 
     async def refuse_health(self) -> None:
         """Tell balancers to look elsewhere; calls still arrive until they do."""

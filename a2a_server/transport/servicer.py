@@ -19,8 +19,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_server.errors import A2AError
+from a2a_server.transport.options import ErrorCodes
 from a2a_server.transport.pipeline import Envelope, Pipeline, decode
-from a2a_server.transport.status import ErrorCodes, abort_of
+from a2a_server.transport.status import abort_of
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Unary = Callable[[bytes, Context], Awaitable[bytes]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import grpc
 from google.protobuf.message import Message
@@ -12,9 +11,7 @@ from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
 from a2a_server.errors import A2AError, Reason, Violation
-
-ErrorCodes = Literal["1.0.1", "1.0.0"]
-"""Which patch's column of codes to answer with; checkers built for 1.0.0 expect its own."""
+from a2a_server.transport.options import ErrorCodes
 
 DETAILS = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}

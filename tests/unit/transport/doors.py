@@ -15,11 +15,11 @@ from a2a_server.operations.call import Call, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.store import Entry
 from a2a_server.transport.address import Address
-from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.options import ErrorCodes, GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import GrpcDoor
 from a2a_server.transport.servicer import Servicer
-from a2a_server.transport.status import DETAILS, ErrorCodes
+from a2a_server.transport.status import DETAILS
 from a2a_server.transport.streams import OpenStreams
 from generated import a2a_pb2 as pb
 from generated import a2a_pb2_grpc, discovery_pb2_grpc
@@ -114,8 +114,9 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     registry.start()
     pipeline = Pipeline(served, authenticator or Anonymous(), rules or Rules(), registry)
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
-    door = GrpcDoor(servicer, options or GrpcOptions(), tls or Tls())
-    address = await door.start(Address("127.0.0.1", 0))
+    door = GrpcDoor(options or GrpcOptions(), tls or Tls())
+    address = door.listen(Address("127.0.0.1", 0))
+    await door.serve(servicer)
     target = f"localhost:{address.port}"
     channel = grpc.aio.secure_channel(target, credentials) if credentials else grpc.aio.insecure_channel(target)
     try:

@@ -1,14 +1,17 @@
 """Every row of the error table as a client of the gRPC door sees it."""
 
+from typing import Any
+
 import grpc
 import pytest
 from google.rpc import code_pb2
 
 from a2a_server.errors import A2AError, Reason, Violation
 from a2a_server.ports.store import StoreUnavailable
-from a2a_server.transport.status import ErrorCodes, abort_of
+from a2a_server.transport.options import ErrorCodes
+from a2a_server.transport.status import abort_of
 from generated import a2a_pb2 as pb
-from tests.unit.transport.doors import failing, failing_stream, open_door, refusal_of, refused
+from tests.unit.transport.doors import Door, failing, failing_stream, open_door, refusal_of, refused
 
 A2A, OURS = "a2a-protocol.org", "a2a-server"
 
@@ -105,11 +108,14 @@ async def test_an_error_after_the_first_item_ends_the_stream_with_its_status() -
     assert refusal_of(caught.value).reason == "SLOW_READER"
 
 
+def raw_call(door: Door, rpc: str = "GetTask") -> Any:  # noqa: ANN401 - a call without types
+    return door.channel.unary_unary(f"/lf.a2a.v1.A2AService/{rpc}")
+
+
 @pytest.mark.parametrize("raw", [b"\xff\xff\xff", b"\x0a\x05ab", b"\x12\x02\xff\xfe"], ids=["tag", "length", "utf-8"])
 async def test_malformed_bytes_are_the_clients_fault(raw: bytes) -> None:
     async with open_door() as door:
-        path = "/lf.a2a.v1.A2AService/GetTask"
-        refusal = await refused(lambda: door.channel.unary_unary(path)(raw))
+        refusal = await refused(lambda: raw_call(door)(raw))
         assert door.seen.calls == []
     assert refusal.code == grpc.StatusCode.INVALID_ARGUMENT
     assert refusal.message == "The request is not a well-formed lf.a2a.v1.GetTaskRequest."
@@ -124,7 +130,7 @@ async def test_a_message_over_the_limit_is_refused_and_the_next_call_works() -> 
 
 async def test_an_unknown_method_is_unimplemented() -> None:
     async with open_door() as door:
-        refusal = await refused(lambda: door.channel.unary_unary("/lf.a2a.v1.A2AService/Nothing")(b""))
+        refusal = await refused(lambda: raw_call(door, "Nothing")(b""))
     assert refusal.code == grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -139,14 +139,14 @@ def taken() -> Iterator[int]:
 async def test_a_taken_port_stops_the_start(taken: int, host: str) -> None:
     async with open_door() as door:
         with pytest.raises(StartError, match=f"grpc: {host}:{taken} is already in use by another process"):
-            await door.server.start(Address(host, taken))
+            door.server.listen(Address(host, taken))
 
 
 @pytest.mark.req("DOOR-09")
 async def test_two_of_our_own_servers_do_not_share_a_port() -> None:
     async with open_door() as first, open_door() as second:
         with pytest.raises(StartError, match="already in use"):
-            await second.server.start(first.address)
+            second.server.listen(first.address)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_two_of_our_own_servers_do_not_share_a_port() -> None:
 async def test_an_address_that_is_not_here_stops_the_start(host: str, message: str) -> None:
     async with open_door() as door:
         with pytest.raises(StartError, match=message):
-            await door.server.start(Address(host, 50051))
+            door.server.listen(Address(host, 50051))
 
 
 @pytest.mark.parametrize(
