@@ -1,0 +1,80 @@
+"""Lists of tasks: keyset pages with exact totals (spec: LIST-05, LIST-06, LIST-11)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.adapters.sqlite.tasks import whole
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.store import TaskPage, TaskQuery
+from generated import a2a_pb2 as pb
+
+_SQL = queries("lists.sql")
+
+_FIRST, _LAST = -(2**63), 2**63 - 1
+"""The ends of time, as SQLite's integers have them."""
+
+
+def page(connection: sqlite3.Connection, query: TaskQuery) -> TaskPage:
+    """One page, and the total as of the same moment."""
+    bounds = _bounds(query)
+    with _one_moment(connection):
+        total = connection.execute(_SQL[_total_of(query)], bounds).fetchone()[0]
+        rows = connection.execute(_SQL[_page_of(query)], bounds).fetchall()
+        if query.include_artifacts:
+            tasks = [_with_artifacts(connection, key, head) for key, head in rows]
+        else:
+            tasks = [pb.Task.FromString(head) for _, head in rows]
+    return TaskPage(tasks, total)
+
+
+@contextmanager
+def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.rollback()  # there is nothing to commit
+
+
+def _bounds(query: TaskQuery) -> Mapping[str, str | int]:
+    wanted, after = query.filter, query.after
+    return {
+        "tenant": query.scope.tenant,
+        "owner": query.scope.owner,
+        "context_id": wanted.context_id,
+        "state": wanted.state,
+        "since_ms": _FIRST if wanted.since_ms is None else wanted.since_ms,
+        "after_ms": _LAST if after is None else after.status_ms,
+        "after_id": "" if after is None else after.task_id,
+        "limit": query.limit,
+    }
+
+
+def _page_of(query: TaskQuery) -> str:
+    if query.filter.context_id:
+        return "page_of_context"
+    return "page_of_state" if query.filter.state else "page"
+
+
+def _total_of(query: TaskQuery) -> str:
+    if query.filter.context_id:
+        return "count_of_context"
+    if query.filter.since_ms is None:
+        return "total"
+    return "count_of_state" if query.filter.state else "count"
+
+
+def _with_artifacts(connection: sqlite3.Connection, key: int, head: bytes) -> pb.Task:
+    shelved, number, artifacts = connection.execute(_SQL["shelf"], (key,)).fetchone()
+    return whole(connection, head, artifacts, (key, shelved, number))
+
+
+def waiting_since(
+    connection: sqlite3.Connection, state: int, before_ms: int, limit: int
+) -> Sequence[tuple[Scope, str]]:
+    rows = connection.execute(_SQL["waiting_since"], (state, before_ms, limit))
+    return [(Scope(tenant, owner), task_id) for tenant, owner, task_id in rows]

@@ -1,0 +1,53 @@
+-- Three orders for three kinds of filter. Every query names its index: a planner that found another one would be slow
+-- without anybody noticing. The bounds are always there; without a filter they are the ends of time.
+
+-- name: page
+SELECT key, head FROM tasks INDEXED BY tasks_by_status
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner)
+  AND status_ms >= :since_ms AND (status_ms, id) < (:after_ms, :after_id)
+ORDER BY status_ms DESC, id DESC LIMIT :limit
+
+-- name: page_of_state
+SELECT key, head FROM tasks INDEXED BY tasks_by_state
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND state = :state
+  AND status_ms >= :since_ms AND (status_ms, id) < (:after_ms, :after_id)
+ORDER BY status_ms DESC, id DESC LIMIT :limit
+
+-- name: page_of_context
+SELECT key, head FROM tasks INDEXED BY tasks_by_context
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND context_id = :context_id
+  AND :state IN (0, state) AND status_ms >= :since_ms AND (status_ms, id) < (:after_ms, :after_id)
+ORDER BY status_ms DESC, id DESC LIMIT :limit
+
+-- name: total
+SELECT coalesce(sum(tasks), 0) FROM totals
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND :state IN (0, state)
+
+-- name: count
+SELECT count(*) FROM tasks INDEXED BY tasks_by_status
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND status_ms >= :since_ms
+
+-- name: count_of_state
+SELECT count(*) FROM tasks INDEXED BY tasks_by_state
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND state = :state
+  AND status_ms >= :since_ms
+
+-- name: count_of_context
+SELECT count(*) FROM tasks INDEXED BY tasks_by_context
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND context_id = :context_id
+  AND :state IN (0, state) AND status_ms >= :since_ms
+
+-- name: shelf
+-- What the artifacts of a listed task are made of.
+SELECT max(tasks.shelved, coalesce(artifacts.number, 0)),
+       max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)),
+       coalesce(artifacts.wire, x'')
+FROM tasks LEFT JOIN artifacts ON artifacts.task = tasks.key WHERE tasks.key = ?
+
+-- name: waiting_since
+-- CROSS JOIN keeps this order of tables: the oldest tasks first, until enough are found.
+SELECT scopes.tenant, scopes.owner, tasks.id
+FROM tasks INDEXED BY tasks_by_age CROSS JOIN leases ON leases.task = tasks.key AND leases.turns = 0
+CROSS JOIN scopes ON scopes.key = tasks.scope
+WHERE tasks.state = ? AND tasks.status_ms < ?
+ORDER BY tasks.status_ms, tasks.id LIMIT ?

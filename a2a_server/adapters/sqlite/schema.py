@@ -1,0 +1,118 @@
+"""Opening the file: one server at a time, the schema of this version, connections as they must be (spec: DURA-09)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+
+from a2a_server.ports.store import StoreRefused
+
+_OLDEST_SQLITE = (3, 34)
+"""What RHEL 9 has, the oldest system that brings a Python new enough."""
+
+_APPLICATION_ID = int.from_bytes(b"a2as")
+"""Tells our files from other programs'."""
+
+_DURABLE = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA fullfsync = ON;
+PRAGMA wal_autocheckpoint = 4000;
+PRAGMA journal_size_limit = 67108864;
+"""
+# A checkpoint every 16 MB instead of every 4: it runs in the way of the writer. After a burst the WAL shrinks again.
+
+
+def migrations() -> Mapping[int, str]:
+    """The numbered files, in order."""
+    found = (path for path in files(__package__).joinpath("migrations").iterdir() if path.name.endswith(".sql"))
+    return {int(path.name[:3]): path.read_text("utf-8") for path in sorted(found, key=lambda path: path.name)}
+
+
+def acquire(path: Path) -> int:
+    """Make sure that nobody else uses the file; the lock goes with the descriptor, so also with the process."""
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise StoreRefused(f"SQLite {sqlite3.sqlite_version} is too old; the store needs 3.34 or newer")
+    if not path.parent.is_dir():
+        raise StoreRefused(f"the store {path} cannot be there: {path.parent} is not a directory")
+    lock = path.with_name(path.name + ".lock")
+    try:
+        # Credentials of webhooks are in it: for nobody else's eyes. SQLite gives its other files the same mode.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreRefused(f"the store {path} cannot be written: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise StoreRefused(f"the store {path} is in use by another server, which holds {lock}") from error
+    return descriptor
+
+
+def connect_writer(path: Path) -> sqlite3.Connection:
+    """The connection that writes, to a file that has the schema of this version."""
+    with _refusing(path):
+        # Its thread is not the one that opens it.
+        connection = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA cache_size = -16384")
+            _check_owner(connection, path)
+            connection.executescript(_DURABLE)
+            _check_mode(connection, path)
+            migrate(connection, path, migrations())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def connect_reader(path: Path, *, timeout: float) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
+
+
+def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]) -> None:
+    """Apply what is missing, each step in a transaction of its own; a newer file is left alone."""
+    newest = max(steps)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > newest:
+        raise StoreRefused(
+            f"the store {path} has schema version {version}; this server knows versions up to {newest}. "
+            "Run the newer server that wrote it, or another file"
+        )
+    for number in range(version + 1, newest + 1):
+        marks = f"PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {number};"
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE; {steps[number]} {marks} COMMIT;")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and application != _APPLICATION_ID:
+        raise StoreRefused(f"the store {path} is a database of another program")
+
+
+def _check_mode(connection: sqlite3.Connection, path: Path) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode != "wal":
+        raise StoreRefused(f"the store {path} is on a file system without shared memory, which WAL mode needs")
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreRefused(f"the store {path} cannot be used: {error}") from error

@@ -1,0 +1,165 @@
+"""The store in one SQLite file: which connection and which thread does what (spec: RECV-01, DURA-01)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from a2a_server.adapters.sqlite import lists, push, receipts, schema, tasks, turns
+from a2a_server.adapters.sqlite.reader import Reader
+from a2a_server.adapters.sqlite.writer import Writer
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.store import (
+    Claimed,
+    Debt,
+    Entry,
+    Lease,
+    Once,
+    Record,
+    Renewal,
+    StoreUnavailable,
+    TaskPage,
+    TaskQuery,
+    Write,
+)
+from generated import a2a_pb2 as pb
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+
+class SqliteStore:
+    """Writes go to the writer's thread, long reads to the reader's; short ones run where they are asked for."""
+
+    shared = False
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock: int | None = None
+        self._writer: Writer | None = None
+        self._reader: Reader | None = None
+
+    async def open(self) -> None:
+        """Raises `StoreRefused` when the file is somebody else's, newer, in use, or no database."""
+        if self._writer is None:
+            await asyncio.to_thread(self._open)
+
+    def _open(self) -> None:
+        with ExitStack() as undo:
+            lock = schema.acquire(self._path)
+            undo.callback(os.close, lock)
+            connection = undo.enter_context(closing(schema.connect_writer(self._path)))
+            tasks.make_secret(connection)
+            self._reader = Reader(self._path)
+            undo.pop_all()
+        self._lock = lock
+        self._writer = Writer(connection)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        reader, self._reader = self._reader, None
+        writer, self._writer = self._writer, None
+        if reader is not None:
+            reader.stop()
+        if writer is not None:
+            writer.stop()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    async def _write(self, work: Work[T]) -> T:
+        if self._writer is None:
+            raise StoreUnavailable("the store is closed")
+        return await self._writer.do(work)
+
+    def _read(self, work: Work[T]) -> T:
+        """Read here and now.
+
+        A point read takes microseconds; handing it to a thread and back would take fifty times as long and delay the
+        loop no less. Nothing can make it wait: in WAL mode readers are not locked out.
+        """
+        if self._reader is None:
+            raise StoreUnavailable("the store is closed")
+        return self._reader.read(work)
+
+    async def _scan(self, work: Work[T]) -> T:
+        if self._reader is None:
+            raise StoreUnavailable("the store is closed")
+        return await self._reader.scan(work)
+
+    async def secret(self) -> bytes:
+        return self._read(tasks.secret)
+
+    # -- tasks
+
+    async def commit(self, write: Write) -> None:
+        await self._write(partial(tasks.commit, write=write))
+
+    async def load(self, scope: Scope, task_id: str) -> Record | None:
+        return self._read(partial(tasks.load, scope=scope, task_id=task_id))
+
+    async def entries(self, task_id: str, after: int, limit: int) -> Sequence[Entry]:
+        return self._read(partial(tasks.entries, task_id=task_id, after=after, limit=limit))
+
+    async def page(self, query: TaskQuery) -> TaskPage:
+        return await self._scan(partial(lists.page, query=query))
+
+    async def has_context(self, scope: Scope, context_id: str) -> bool:
+        return self._read(partial(tasks.has_context, scope=scope, context_id=context_id))
+
+    async def waiting_since(self, state: int, before_ms: int, limit: int) -> Sequence[tuple[Scope, str]]:
+        return await self._scan(partial(lists.waiting_since, state=state, before_ms=before_ms, limit=limit))
+
+    # -- leases
+
+    async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
+        return await self._write(partial(turns.claim, lease=lease, lapsed_before_ms=lapsed_before_ms, limit=limit))
+
+    async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
+        return await self._write(partial(turns.renew, lease=lease, held=dict(held)))
+
+    async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
+        return await self._write(partial(turns.request_cancel, scope=scope, task_id=task_id, metadata=metadata))
+
+    # -- receipts
+
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+        return self._read(partial(receipts.recall, scope=scope, key=key, now_ms=now_ms))
+
+    async def reserve(self, scope: Scope, once: Once, now_ms: int, *, instead_of: str = "") -> Once:
+        return await self._write(
+            partial(receipts.reserve, scope=scope, once=once, now_ms=now_ms, instead_of=instead_of)
+        )
+
+    async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
+        await self._write(partial(receipts.answer, scope=scope, key=key, reply=reply))
+
+    # -- push configs and debts
+
+    async def put_config(self, scope: Scope, config: pb.TaskPushNotificationConfig) -> bool:
+        return await self._write(partial(push.put_config, scope=scope, config=config))
+
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> pb.TaskPushNotificationConfig | None:
+        return self._read(partial(push.get_config, scope=scope, task_id=task_id, config_id=config_id))
+
+    async def configs(
+        self, scope: Scope, task_id: str, after: str, limit: int
+    ) -> Sequence[pb.TaskPushNotificationConfig] | None:
+        return await self._scan(partial(push.configs, scope=scope, task_id=task_id, after=after, limit=limit))
+
+    async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
+        return await self._write(partial(push.delete_config, scope=scope, task_id=task_id, config_id=config_id))
+
+    async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
+        return await self._write(partial(push.claim_debts, now_ms=now_ms, until_ms=until_ms, limit=limit))
+
+    async def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
+        return await self._write(partial(push.settle, debt=debt, retry_at_ms=retry_at_ms))
