@@ -60,7 +60,9 @@ class OnceOnly:
         if run is not None and run.reply is not None:
             return Ticket(run.task_id, job, log.reader(run.task_id, 0), reply=run.reply)
         if not earlier.reply and (record := await self._shop.store.load(call.scope, earlier.task_id)):
-            return Ticket(earlier.task_id, job, log.reader(earlier.task_id, record.number), snapshot=record.task)
+            return Ticket(
+                earlier.task_id, job, log.reader(earlier.task_id, record.number), snapshot=record.task, repeated=True
+            )
         if not earlier.reply and self._shop.store.shared:
             earlier = await self._wait_for_replica(call, earlier)
         if not earlier.reply:

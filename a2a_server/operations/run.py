@@ -141,6 +141,8 @@ class Run:
 
     async def _turn(self, job: Job) -> None:
         self._current = job
+        if self._handing_over:
+            return
         if is_terminal(self.state):
             self.writer.end([job.number])
             return

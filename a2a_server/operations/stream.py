@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from a2a_server.domain.events import closes_stream, on_the_wire
-from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.views import trim
 from a2a_server.operations.call import Call
 from a2a_server.operations.gates import Gates
@@ -60,9 +59,8 @@ class SendStreamingMessage:
             if (reply := await ticket.reply()) is not None:
                 yield Entry.of(0, pb.StreamResponse(message=reply))
                 return
-            first = await self._first(ticket, request)
-            yield first
-            if is_terminal(first.event.task.status.state):  # a repeated send of a finished task
+            yield await self._first(ticket, request)
+            if ticket.answered:
                 return
             async for entry in self.relay.follow(ticket.reader, ticket):
                 yield entry

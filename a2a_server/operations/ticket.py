@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from a2a_server.domain.events import reason_of, stops_turn
-from a2a_server.domain.lifecycle import is_terminal
+from a2a_server.domain.lifecycle import is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.job import Job
 from a2a_server.operations.log import Reader
@@ -20,7 +20,7 @@ _BROKEN = "The agent's answer broke the protocol; the task says how."
 class Ticket:
     """A context manager: leaving it stops following, and leaves the task alone (GEN-07)."""
 
-    __slots__ = ("_reply", "job", "reader", "snapshot", "task_id")
+    __slots__ = ("_reply", "job", "reader", "repeated", "snapshot", "task_id")
 
     def __init__(
         self,
@@ -30,12 +30,15 @@ class Ticket:
         *,
         snapshot: pb.Task | None = None,
         reply: asyncio.Future[pb.Message | None] | None = None,
+        repeated: bool = False,
     ) -> None:
         self.task_id = task_id
         self.job = job
         self.reader = reader
         self.snapshot = snapshot
         """The task at the reader's position, when the log there does not begin with the task itself."""
+        self.repeated = repeated
+        """Whether an earlier send started the work."""
         self._reply = reply
 
     def __enter__(self) -> Self:
@@ -49,6 +52,11 @@ class Ticket:
     async def reply(self) -> pb.Message | None:
         """The direct message that answered; None when there is a task instead (SEND-09)."""
         return None if self._reply is None else await asyncio.shield(self._reply)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the work of a repeated send had come to a stop before we began to follow."""
+        return self.repeated and self.snapshot is not None and is_stopping(self.snapshot.status.state)
 
     def answered_by(self, entry: Entry) -> bool:
         """Whether this entry is a stop of the turn that our message got, or the end of the task."""
