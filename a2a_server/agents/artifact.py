@@ -12,7 +12,7 @@ from a2a_server.agents.parts import Chunk, Json, as_part, as_parts, to_struct
 from a2a_server.ports.agent import InvalidAgentResponse, TurnRequest
 from generated import a2a_pb2 as pb
 
-Whole: TypeAlias = "Chunk | Sequence[pb.Part] | pb.Artifact"
+Whole: TypeAlias = Chunk | Sequence[pb.Part] | pb.Artifact
 """What becomes an artifact at once."""
 
 

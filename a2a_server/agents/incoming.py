@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from a2a_server.agents.modes import accepts
 from a2a_server.agents.parts import from_struct, to_python
+from a2a_server.domain.syntax import matches
 from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller
 from generated import a2a_pb2 as pb
@@ -101,7 +101,8 @@ class Incoming:
 
     def accepts(self, media_type: str) -> bool:
         """Whether the client takes this media type; a client that named none takes all."""
-        return accepts(self.request.accepted_output_modes, media_type)
+        modes = self.request.accepted_output_modes
+        return not modes or any(matches(media_type, mode) for mode in modes)
 
     def preferred(self, media_types: Iterable[str]) -> str | None:
         """The first of your media types, best first, that the client takes; None when it takes none of them."""

@@ -12,10 +12,10 @@ from google.protobuf import struct_pb2
 from a2a_server.ports.agent import InvalidAgentResponse
 from generated import a2a_pb2 as pb
 
-Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
-Chunk: TypeAlias = "str | bytes | pb.Part | Json"
+Json: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | float | bool | None
+Chunk: TypeAlias = str | bytes | pb.Part | Json
 """What becomes one part."""
-Content: TypeAlias = "str | pb.Part | Sequence[str | pb.Part] | pb.Message"
+Content: TypeAlias = str | pb.Part | Sequence[str | pb.Part] | pb.Message
 """What becomes a message to the client."""
 
 DEPTH = 30

@@ -11,8 +11,8 @@ from a2a_server.agents.parts import Chunk
 from a2a_server.agents.turn import Event, Turn
 from generated import a2a_pb2 as pb
 
-Result: TypeAlias = "Whole | Event | pb.Message"
-Yield: TypeAlias = "Chunk | pb.Artifact | Event | pb.Message"
+Result: TypeAlias = Whole | Event | pb.Message
+Yield: TypeAlias = Chunk | pb.Artifact | Event | pb.Message
 
 _EVENTS = (pb.StreamResponse, pb.TaskStatusUpdateEvent, pb.TaskArtifactUpdateEvent)
 _WHOLE = (*_EVENTS, pb.Message, pb.Artifact)
