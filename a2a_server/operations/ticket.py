@@ -22,7 +22,7 @@ class Ticket:
 
     __slots__ = ("_reply", "job", "reader", "repeated", "snapshot", "task_id")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a sender may hold
         self,
         task_id: str,
         job: Job,
