@@ -1,0 +1,153 @@
+"""Where settings come from: flags before environment before one file before defaults; nobody's typo goes unnoticed."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import EnvSettingsSource
+
+from a2a_server.settings.model import Settings
+
+PREFIX = "A2A_"
+CONFIG = "A2A_CONFIG"
+DEFAULT_FILE = "a2a-server.toml"
+
+Tree = dict[str, Any]
+
+
+class SettingsError(Exception):
+    """Settings that cannot be started with; one line per fault, for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings, and for each one that is not at its default who said so."""
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+
+def load(flags: Mapping[str, Any] | None = None, *, config: str | None = None) -> Loaded:
+    """Read everything there is, or raise `SettingsError` naming all that is wrong."""
+    path = _config_path(config)
+    layers = [
+        (dict(flags or {}), "flag"),
+        (_environment(), "environment"),
+        (_file(path) if path else {}, f"file {path}"),
+    ]
+    merged: Tree = {}
+    sources: dict[str, str] = {}
+    for tree, source in reversed(layers):
+        _merge(merged, tree)
+        sources.update((name, source) for name, _ in leaves(tree))
+    try:
+        return Loaded(Settings(**merged), sources)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_line(fault, sources) for fault in error.errors())) from None
+
+
+def known() -> list[str]:
+    """List the dotted name of every setting."""
+    return [name for section, model in sections() for name in _names(section, model)]
+
+
+def sections() -> Iterator[tuple[str, type]]:
+    """Yield the settings' tables, the nameless one first."""
+    yield "", Settings
+    for name, field in Settings.model_fields.items():
+        if is_section(field.annotation):
+            yield name, cast("type", field.annotation)
+
+
+def is_section(kind: object) -> bool:
+    return isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind))
+
+
+def _names(section: str, model: type) -> Iterator[str]:
+    if is_dataclass(model):
+        yield from (f"{section}.{field.name}" for field in fields(model))
+    elif issubclass(model, BaseModel):
+        prefix = f"{section}." if section else ""
+        yield from (prefix + name for name, field in model.model_fields.items() if not is_section(field.annotation))
+
+
+def leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield dotted names and values; lists are values."""
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _config_path(config: str | None) -> Path | None:
+    named = config or os.environ.get(CONFIG)
+    if named:
+        return Path(named)
+    default = Path(DEFAULT_FILE)
+    return default if default.is_file() else None
+
+
+def _file(path: Path) -> Tree:
+    try:
+        tree = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"--config = {str(path)!r}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"--config = {str(path)!r}: is not TOML: {error}") from None
+    names = known()
+    if unknown := [name for name, _ in leaves(tree) if name not in names]:
+        raise SettingsError("\n".join(f"{path}: unknown setting {name}{_nearest(name, names)}" for name in unknown))
+    return tree
+
+
+def _environment() -> Tree:
+    names = [PREFIX + name.replace(".", "__").upper() for name in known()]
+    found = [name for name in os.environ if name.startswith(PREFIX) and name != CONFIG]
+    if unknown := [name for name in found if name not in names]:
+        raise SettingsError("\n".join(f"unknown variable {name}{_nearest(name, names)}" for name in sorted(unknown)))
+    return EnvSettingsSource(Settings)()
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _merge(into: Tree, tree: Tree) -> None:
+    for key, value in tree.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _line(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
+    context = fault.get("ctx", {})
+    name = str(context.get("setting") or ".".join(str(step) for step in fault["loc"]))
+    value = context.get("value", fault["input"])
+    source = next((text for setting, text in sources.items() if name == setting or name.startswith(setting + ".")), "")
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{name}{shown(name, value)}{f' ({source})' if source else ''}: {message}"
+
+
+_SECRET = frozenset({"tokens", "api_keys"})
+
+
+def shown(name: str, value: object) -> str:
+    """Say ` = value`, except where somebody may have put a secret."""
+    if not _SECRET.isdisjoint(name.split(".")):
+        return ""
+    text = value if isinstance(value, str) else str(value)
+    if name == "store" and "@" in text:
+        text = f"{urlsplit(text).scheme}://…@{text.rpartition('@')[2]}"
+    return f" = {text!r}" if isinstance(value, str) else f" = {text}"
