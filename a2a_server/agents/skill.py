@@ -26,10 +26,6 @@ class Skill:
     streams: bool
     """Whether the function is an async generator."""
 
-    @property
-    def id(self) -> str:
-        return self.card.id
-
 
 def check_function(function: object, skill_id: str) -> None:
     """Refuse what cannot answer a turn."""
@@ -45,8 +41,6 @@ def check_card(card: pb.AgentSkill) -> None:
     """Refuse an entry that clients could make nothing of."""
     if not card.id:
         raise ValueError("A skill needs an id.")
-    if not card.description:
-        raise ValueError(f"Skill {card.id!r}: write a docstring or pass description=…; it tells clients what it does.")
     if not card.tags or not all(card.tags):
         raise ValueError(f"Skill {card.id!r}: pass tags=[…] with at least one tag.")
 

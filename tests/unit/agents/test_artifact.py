@@ -85,6 +85,13 @@ async def test_the_timer_counts_from_the_newest_chunk(turn: Turn, outlet: Clockl
     assert flags(outlet.events)[-1] == ("c", True, True)
 
 
+async def test_the_timer_finds_nothing_to_do_when_the_artifact_has_ended(turn: Turn, outlet: Clockless) -> None:
+    async with turn.artifact() as out:
+        await out.write("a")
+    await asyncio.sleep(2 * LINGER)
+    assert flags(outlet.events) == [("a", False, True)]
+
+
 async def test_a_held_chunk_leaves_before_what_is_said_after_it(turn: Turn, outlet: Clockless) -> None:
     async with turn.artifact() as out:
         await out.write("a")

@@ -1,0 +1,119 @@
+"""Every example does what it says, in memory."""
+
+import importlib.util
+import runpy
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from a2a_server.agents import Agent, data_part, file_part
+from a2a_server.agents.testing import run_turn
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+AGENTS = ["booking", "echo", "files", "long_job", "streaming"]
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def agent_of(name: str) -> Agent:
+    agent = load(name).agent
+    assert isinstance(agent, Agent)
+    return agent
+
+
+def test_no_example_is_forgotten() -> None:
+    assert sorted(path.stem for path in EXAMPLES.glob("*.py")) == sorted([*AGENTS, "call"])
+    readme = (EXAMPLES / "README.md").read_text("utf-8")
+    assert all(f"{name}.py" in readme for name in AGENTS)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_example_fits_on_a_screen_and_has_a_card(name: str) -> None:
+    assert len((EXAMPLES / f"{name}.py").read_text("utf-8").splitlines()) <= 60
+    assert agent_of(name).card.skills
+
+
+@pytest.mark.req("AGNT-01")
+async def test_echo() -> None:
+    assert (await run_turn(agent_of("echo"), "Hello!")).text == "Hello!"
+
+
+async def test_streaming(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load("streaming")
+    monkeypatch.setattr(module, "asyncio", SimpleNamespace(sleep=_at_once))
+    explained = await run_turn(module.agent, "rain")
+    assert explained.text.startswith("You ask about rain. ")
+    assert len(explained.events) > 10
+    compared = await run_turn(module.agent, "rain snow", skill="compare")
+    assert [artifact.name for artifact in compared.artifacts] == ["rain", "snow"]
+
+
+async def test_booking() -> None:
+    agent = agent_of("booking")
+    record = await run_turn(agent, "A table, please.")
+    for answer, question in (
+        ("too many", "For how many guests?"),
+        ("13", "For how many guests?"),
+        ("4", "On which day?"),
+        ("Friday", "Under which name?"),
+    ):
+        record = await run_turn(agent, answer, after=record)
+        assert (record.state, record.says) == ("INPUT_REQUIRED", question)
+    record = await run_turn(agent, "Ann", after=record)
+    assert (record.state, record.data) == ("COMPLETED", [{"guests": "4", "day": "Friday", "name": "Ann"}])
+
+
+async def test_booking_can_be_called_off() -> None:
+    agent = agent_of("booking")
+    asked = await run_turn(agent, "A table, please.")
+    assert (await run_turn(agent, "Never mind", after=asked)).state == "REJECTED"
+
+
+async def test_files() -> None:
+    agent = agent_of("files")
+    records = [{"name": "Ann", "age": "41"}, {"name": "Bob", "age": "7"}]
+    to_json = await run_turn(agent, file_part(b"name,age\nAnn,41\nBob,7\n", filename="people.csv"))
+    assert (to_json.data, to_json.artifacts[0].name) == ([records], "people.csv")
+    to_csv = await run_turn(agent, data_part(records))
+    assert to_csv.artifacts[0].parts[0].raw == b"name,age\r\nAnn,41\r\nBob,7\r\n"
+    assert (await run_turn(agent, "hm")).state == "INPUT_REQUIRED"
+
+
+async def test_a_long_job_goes_on_after_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load("long_job")
+    monkeypatch.setattr(module, "STEP", 0)
+    whole = await run_turn(module.agent, "3")
+    assert (whole.state, whole.text) == ("COMPLETED", "The field is 3 metres long.")
+    assert [event.status_update.metadata["progress"] for event in whole.events[:3]] == [1 / 3, 2 / 3, 1]
+    crashed = await run_turn(module.agent, "3", cancel_after=2)
+    again = await run_turn(module.agent, again=crashed)
+    said = [event.status_update.status.message.parts[0].text for event in again.events[:2]]
+    assert said == ["Interrupted at metre 2; going on from there.", "Metre 3 of 3."]
+
+
+async def test_a_long_job_says_where_it_was_canceled(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load("long_job")
+    monkeypatch.setattr(module, "STEP", 0)
+    record = await run_turn(module.agent, "9", cancel_after=2, cancel_metadata={"reason": "rain"})
+    assert (record.canceled, record.text) == (True, "Stopped at metre 2: rain.")
+    assert (await run_turn(module.agent, "far")).state == "REJECTED"
+
+
+def test_the_caller_explains_itself(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["call.py", "--help"])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_path(str(EXAMPLES / "call.py"), run_name="__main__")
+    assert caught.value.code == 0
+    assert "--stream" in capsys.readouterr().out
+
+
+async def _at_once(delay: float) -> None:
+    """No test waits for a model that is none."""
