@@ -46,7 +46,10 @@ def main() -> None:
     parser.add_argument("--task", default="", help="the task to continue")
     parser.add_argument("--file", action="append", default=[], type=Path, help="a file to send along")
     parser.add_argument("--server", default="127.0.0.1:50051", help="host:port")
-    asyncio.run(call(parser.parse_args()))
+    try:
+        asyncio.run(call(parser.parse_args()))
+    except grpc.aio.AioRpcError as error:
+        parser.exit(1, f"{error.code().name}: {error.details()}\n")
 
 
 if __name__ == "__main__":
