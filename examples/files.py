@@ -30,7 +30,8 @@ async def convert(turn: Turn) -> None:
 
 def to_csv(records: list[dict[str, str]]) -> bytes:
     table = io.StringIO()
-    writer = csv.DictWriter(table, fieldnames=list(records[0]) if records else [])
+    columns = sorted(records[0]) if records else []  # objects of the protocol have no order of their own
+    writer = csv.DictWriter(table, fieldnames=columns)
     writer.writeheader()
     writer.writerows(records)
     return table.getvalue().encode()

@@ -83,7 +83,7 @@ async def test_files() -> None:
     to_json = await run_turn(agent, file_part(b"name,age\nAnn,41\nBob,7\n", filename="people.csv"))
     assert (to_json.data, to_json.artifacts[0].name) == ([records], "people.csv")
     to_csv = await run_turn(agent, data_part(records))
-    assert to_csv.artifacts[0].parts[0].raw == b"name,age\r\nAnn,41\r\nBob,7\r\n"
+    assert to_csv.artifacts[0].parts[0].raw == b"age,name\r\n41,Ann\r\n7,Bob\r\n"
     assert (await run_turn(agent, "hm")).state == "INPUT_REQUIRED"
 
 
