@@ -5,7 +5,7 @@ WORKERS ?= 2
 ARGS    ?=
 
 BIN  := .venv/bin
-CODE := $(wildcard a2a_server gateway tests docs/examples proto/generate.py)
+CODE := $(wildcard a2a_server gateway tests examples proto/generate.py)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
