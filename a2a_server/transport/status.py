@@ -21,6 +21,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_MESSAGE = 512
 _LONGEST_VIOLATIONS = 2560
 _LONGEST_VALUE = 200
+_LONGEST_DESCRIPTION = 400  # of one violation: the names of all states must fit
 _MOST_VALUES = 5
 _MOST_VIOLATIONS = 100
 
@@ -80,7 +81,8 @@ def _bad_request(violations: Iterable[Violation]) -> details.BadRequest:
     answer = details.BadRequest()
     room = _LONGEST_VIOLATIONS
     for number, violation in enumerate(violations):
-        field, description = (_clip(text, _LONGEST_VALUE) for text in (violation.field, violation.description))
+        field = _clip(violation.field, _LONGEST_VALUE)
+        description = _clip(violation.description, _LONGEST_DESCRIPTION)
         room -= len(field.encode()) + len(description.encode()) + 8
         if number == _MOST_VIOLATIONS or room < 0:
             break
