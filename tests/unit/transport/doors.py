@@ -82,11 +82,11 @@ class Door:
     channel: grpc.aio.Channel
 
     @property
-    def stub(self) -> Any:  # noqa: ANN401 - the generated stub takes what gRPC takes
+    def stub(self) -> Any:
         return a2a_pb2_grpc.A2AServiceStub(self.channel)
 
     @property
-    def discovery(self) -> Any:  # noqa: ANN401 - as above
+    def discovery(self) -> Any:
         return discovery_pb2_grpc.DiscoveryStub(self.channel)
 
 

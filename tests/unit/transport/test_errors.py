@@ -108,7 +108,7 @@ async def test_an_error_after_the_first_item_ends_the_stream_with_its_status() -
     assert refusal_of(caught.value).reason == "SLOW_READER"
 
 
-def raw_call(door: Door, rpc: str = "GetTask") -> Any:  # noqa: ANN401 - a call without types
+def raw_call(door: Door, rpc: str = "GetTask") -> Any:
     return door.channel.unary_unary(f"/lf.a2a.v1.A2AService/{rpc}")
 
 

@@ -18,7 +18,7 @@ from tests.unit.transport.doors import Door, Refusal, open_door, refused
 Lines = list[tuple[str, str]]
 
 
-def get(door: Door, metadata: Lines, tenant: str = "") -> Any:  # noqa: ANN401 - the stub's call
+def get(door: Door, metadata: Lines, tenant: str = "") -> Any:
     return door.stub.GetTask(pb.GetTaskRequest(id="t", tenant=tenant), metadata=metadata)
 
 

@@ -128,7 +128,7 @@ async def test_a_reader_that_never_took_the_first_item_is_told_too() -> None:
     assert refusal_of(caught.value).reason == "SLOW_READER"
 
 
-async def read_all(call: Any) -> None:  # noqa: ANN401 - the stub's call
+async def read_all(call: Any) -> None:
     while await call.read():
         pass
 

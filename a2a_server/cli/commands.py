@@ -1,0 +1,98 @@
+"""The commands of `a2a-server` (spec: OPER-04, OPER-05)."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+
+from a2a_server.settings import SettingsError, load
+from a2a_server.settings.sources import Loaded
+
+CONFIG_HELP = "Settings file (TOML); otherwise $A2A_CONFIG, or a2a-server.toml if it is here."
+
+
+class Unusable(click.ClickException):
+    """The server was told something it cannot work with."""
+
+    exit_code = 2
+
+
+def installed_version() -> str:
+    try:
+        return version("a2a-server")
+    except PackageNotFoundError:  # run from a checkout
+        return "unknown"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(installed_version(), prog_name="a2a-server")
+def main() -> None:
+    """Serve A2A agents over gRPC.
+
+    Every setting has a name, such as limits.running_turns. It is taken from, in this order: a flag, an environment
+    variable (A2A_LIMITS__RUNNING_TURNS), the settings file, its default. `a2a-server config --example` lists them all.
+    """
+
+
+@main.command()
+@click.argument("agent", required=False, metavar="[MODULE:AGENT]")
+@click.option("--grpc", metavar="HOST:PORT", help="Where the gRPC door listens.  [default: 127.0.0.1:50051]")
+@click.option("--http", metavar="HOST:PORT", help="Where the HTTP door listens; arrives with a later release.")
+@click.option("--store", metavar="URL", help="memory: or sqlite:///PATH.  [default: sqlite:///a2a.db]")
+@click.option("--public-grpc", metavar="HOST:PORT", help="The gRPC door as clients see it, for the agent card.")
+@click.option("--config", metavar="PATH", help=CONFIG_HELP)
+@click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [default: info]")
+@click.option("--log-format", metavar="FORMAT", help="auto, console or json.  [default: auto]")
+def serve(config: str | None, log_level: str | None, log_format: str | None, **flags: str | None) -> None:
+    """Serve the agent called AGENT in MODULE, until SIGTERM or Ctrl-C.
+
+    MODULE is a module's name or a path such as examples/echo.py; without :AGENT the name is `agent`. Without both, a
+    demo agent shows what there is. The first signal lets running work come to an end, the second stops at once.
+
+    \b
+    a2a-server serve
+    a2a-server serve examples/echo.py --store memory:
+    a2a-server serve my_package.agents:concierge --grpc 127.0.0.1:9000
+    """  # noqa: D301 - click wants the character
+    loaded = _load({**flags, "log": {"level": log_level, "format": log_format}}, config)
+    from a2a_server.cli.process import run  # noqa: PLC0415 - gRPC takes a while, and --help should not
+
+    run(loaded.settings)
+
+
+@main.command()
+@click.option("--config", metavar="PATH", help=CONFIG_HELP)
+@click.option("--example", is_flag=True, help="Print a settings file with every setting, its default and its meaning.")
+def config(*, config: str | None, example: bool) -> None:
+    """Print the settings in effect and who set them, without secrets."""
+    from a2a_server.cli.printing import effective, example_file  # noqa: PLC0415 - as above
+
+    click.echo(example_file() if example else effective(_load({}, config)), nl=False)
+
+
+@main.command()
+@click.option("--owner", default="somebody", show_default=True, help="Whose tasks the bearer sees.")
+@click.option("--api-key", is_flag=True, help="Make an API key instead of a bearer token.")
+def token(*, owner: str, api_key: bool) -> None:
+    """Make a random token. The server keeps its hash only; the token is shown this once."""
+    secret = secrets.token_urlsafe(32)
+    table = "auth.api_keys" if api_key else "auth.tokens"
+    click.echo(f"# For the client, and shown only now:\n{secret}\n\n# For the settings file:\n[[{table}]]")
+    quoted = owner.replace("\\", "\\\\").replace('"', '\\"')
+    click.echo(f'owner = "{quoted}"\nhash = "sha256:{hashlib.sha256(secret.encode()).hexdigest()}"')
+
+
+def _load(flags: dict[str, Any], path: str | None) -> Loaded:
+    try:
+        return load(_given(flags), config=path)
+    except SettingsError as error:
+        raise Unusable(str(error)) from None
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    found = {name: _given(value) if isinstance(value, dict) else value for name, value in flags.items()}
+    return {name: value for name, value in found.items() if value not in (None, {})}

@@ -1,0 +1,86 @@
+"""Settings as TOML: those in effect, and an example that explains each (spec: OPER-05)."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import json
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
+
+from a2a_server.settings import Credential, Settings
+from a2a_server.settings.sources import Loaded, is_section, sections
+
+WIDTH = 110
+
+_NOT_YET = {("", "http")}
+"""Settings that cannot be set in this release."""
+
+
+def effective(loaded: Loaded) -> str:
+    """Print every setting, its value, and who set it; defaults without comment, secrets not at all."""
+    lines = []
+    for section, _ in sections():
+        lines += ["", f"[{section}]"] if section else []
+        for name, value in _values(loaded.settings, section):
+            source = loaded.sources.get(f"{section}.{name}" if section else name, "")
+            lines.append(f"{name} = {_toml(value)}" + (f"  # {source}" if source else ""))
+    return "\n".join(lines).strip() + "\n"
+
+
+def example_file() -> str:
+    """Print a file that changes nothing until a line is uncommented."""
+    lines = ["# Settings of a2a-server. Each shows its default; environment variables: A2A_<SECTION>__<NAME>."]
+    for section, model in sections():
+        meanings = _meanings(model)
+        lines += ["", f"[{section}]"] if section else []
+        for name, value in _values(Settings(), section):
+            if name in ("tokens", "api_keys"):  # shown at the end, as tables
+                continue
+            lines += ["", *textwrap.wrap(meanings.get(name, ""), WIDTH, initial_indent="# ", subsequent_indent="# ")]
+            lines.append(f"# {name} = {_toml(value)}")
+    return "\n".join([*lines, "", *_credentials()]) + "\n"
+
+
+def _credentials() -> Iterator[str]:
+    yield "# [[auth.tokens]]  # or [[auth.api_keys]]; `a2a-server token` makes one"
+    samples = {"owner": "ann", "hash": "sha256:…", "tenant": "", "extended_card": False}
+    meanings = _meanings(Credential)
+    for name, value in samples.items():
+        yield f"# {name} = {_toml(value)}  # {meanings[name]}"
+
+
+def _values(settings: Settings, section: str) -> Iterator[tuple[str, object]]:
+    part = getattr(settings, section) if section else settings
+    names = (
+        [field.name for field in dataclasses.fields(part)]
+        if dataclasses.is_dataclass(part)
+        else [*type(part).model_fields]
+    )
+    for name in names:
+        value = getattr(part, name)
+        if not is_section(type(value)) and (section, name) not in _NOT_YET:
+            yield name, value
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, Credential):
+        shown = {"owner": value.owner, "tenant": value.tenant, "extended_card": value.extended_card}
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in shown.items()) + " }"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _meanings(model: type) -> dict[str, str]:
+    """Read the docstrings that stand below the fields, so that nothing is explained twice."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    found: dict[str, str] = {}
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    for field, after in pairwise(body):
+        match field, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
+    return found

@@ -1,0 +1,68 @@
+"""The life of one server process: start, announce, wait for signals, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import click
+import uvloop
+
+from a2a_server.cli.loading import load_agent
+from a2a_server.cli.logging import configure
+from a2a_server.ports.agent import Agent
+from a2a_server.ports.store import StoreRefused, StoreUnavailable
+from a2a_server.serve import Server, running
+from a2a_server.settings import Settings
+from a2a_server.transport.address import StartError
+
+REQUEST = '{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+
+
+class Failed(click.ClickException):
+    """The start failed for a reason outside the settings."""
+
+
+def run(settings: Settings) -> None:
+    configure(settings.log)
+    agent = load_agent(settings.agent)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings, agent))
+    except (StartError, StoreRefused, StoreUnavailable) as error:
+        raise Failed(str(error)) from None
+
+
+async def _serve(settings: Settings, agent: Agent) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, stop, number)
+    async with running(settings, agent) as server:
+        click.echo(welcome(settings, server))
+        await stop.wait()
+
+
+def _stop(stop: asyncio.Event, number: int) -> None:
+    """Drain at the first signal. At the second go at once: what clients were told is on disk, the rest is settled at
+    the next start, and an agent that ignores its cancellation could hold up anything gentler.
+    """
+    if stop.is_set():
+        os._exit(128 + number)
+    stop.set()
+
+
+def welcome(settings: Settings, server: Server) -> str:
+    """Say what is open, and how to try it."""
+    auth = settings.auth
+    callers = f"{len(auth.tokens)} tokens, {len(auth.api_keys)} API keys" if auth.credentials else "none (anonymous)"
+    plain = "" if settings.tls.cert else " -plaintext"
+    bearer = " -H 'authorization: Bearer …'" if auth.tokens else ""
+    return (
+        f"{server.card.name} {server.card.version} ({settings.agent})\n"
+        f"  grpc   {server.grpc}{' with TLS' if settings.tls.cert else ''}\n"
+        f"  store  {settings.store}\n"
+        f"  auth   {callers}\n"
+        f"Try: grpcurl{plain}{bearer} -d '{REQUEST}' {server.grpc} lf.a2a.v1.A2AService/SendMessage"
+    )

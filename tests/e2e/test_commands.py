@@ -1,0 +1,180 @@
+"""a2a-server as its users start it."""
+
+import hashlib
+import signal
+import socket
+import sqlite3
+import time
+import tomllib
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import pytest
+
+from generated import a2a_pb2 as pb
+from generated import a2a_pb2_grpc
+from tests.e2e.processes import command, serving
+
+ECHO = """
+from a2a_server.agents import Agent, Turn
+
+agent = Agent(name="Echo", description="Says it again.", version="1.2.3")
+
+@agent.skill(id="echo", tags=["text"])
+async def echo(turn: Turn) -> str:
+    "Say it again."
+    return turn.text
+"""
+
+SLOW = """
+import asyncio
+from a2a_server.agents import Agent, Turn
+
+agent = Agent(name="Slow", description="Takes its time.", version="1")
+
+@agent.skill(id="slow", tags=["text"])
+async def slow(turn: Turn) -> str:
+    "Wait for as many seconds as the text says."
+    await asyncio.sleep(float(turn.text))
+    return "done"
+"""
+
+
+def stub_of(channel: grpc.Channel) -> Any:
+    return cast("Any", a2a_pb2_grpc.A2AServiceStub)(channel)
+
+
+def send(text: str) -> pb.SendMessageRequest:
+    return pb.SendMessageRequest(message=pb.Message(message_id="m", role=pb.ROLE_USER, parts=[pb.Part(text=text)]))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["config", "--help"], ["token", "--help"]])
+def test_help_helps(tmp_path: Path, arguments: list[str]) -> None:
+    done = command(*arguments, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout
+
+
+def test_the_version_is_said(tmp_path: Path) -> None:
+    assert command("--version", cwd=tmp_path).stdout.startswith("a2a-server, version ")
+
+
+def test_a_token_fits_into_the_settings(tmp_path: Path) -> None:
+    lines = command("token", "--owner", 'ann "the one"', cwd=tmp_path).stdout.splitlines()
+    settings = tomllib.loads("\n".join(lines[3:]))
+    (entry,) = settings["auth"]["tokens"]
+    assert entry["owner"] == 'ann "the one"'
+    assert entry["hash"] == "sha256:" + hashlib.sha256(lines[1].encode()).hexdigest()
+
+
+def test_the_example_names_every_setting_and_changes_none(tmp_path: Path) -> None:
+    example = command("config", "--example", cwd=tmp_path).stdout
+    (tmp_path / "a2a-server.toml").write_text(example)
+    plain = command("config", cwd=tmp_path)
+    assert plain.returncode == 0, plain.stderr
+    names = {line.split(" = ")[0] for line in plain.stdout.splitlines() if " = " in line}
+    assert all(f"{name} = " in example or name in ("tokens", "api_keys") for name in names)
+
+
+def test_the_settings_in_effect_are_shown_with_their_sources_and_without_secrets(tmp_path: Path) -> None:
+    hashed = "sha256:" + "a" * 64
+    (tmp_path / "a2a-server.toml").write_text(
+        f'store = "memory:"\n[[auth.tokens]]\nowner = "ann"\nhash = "{hashed}"\n[limits]\nrunning_turns = 7\n'
+    )
+    shown = command("config", cwd=tmp_path, A2A_LIMITS__RUNNING_TURNS="8").stdout
+    assert 'store = "memory:"  # file a2a-server.toml' in shown
+    assert "running_turns = 8  # environment" in shown
+    assert '{ owner = "ann"' in shown
+    assert "a" * 64 not in shown
+    tomllib.loads(shown)
+
+
+def test_an_agent_is_served_and_stops_when_told(tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    with serving("echo.py", cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
+        assert "Echo 1.2.3 (echo.py)" in server.welcome
+        assert "grpcurl -plaintext" in server.welcome
+        answer = stub_of(channel).SendMessage(send("hello"))
+        assert answer.task.artifacts[0].parts[0].text == "hello"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(10) == 0
+    assert sqlite3.connect(tmp_path / "a2a.db").execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.req("DURA-08")
+def test_a_drain_lets_work_end_and_takes_no_more(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    with serving("slow:agent", cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
+        stub = stub_of(channel)
+        running = stub.SendMessage.future(send("1"))
+        stream = stub.SendStreamingMessage(send("1"))
+        assert next(stream).HasField("task")
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.GetTask(pb.GetTaskRequest(id="t"))
+        assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+        assert running.result(10).task.status.state == pb.TASK_STATE_COMPLETED
+        assert list(stream)[-1].status_update.status.state == pb.TASK_STATE_COMPLETED
+        assert server.process.wait(10) == 0
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    with serving("slow", cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
+        stub = stub_of(channel)
+        running = stub.SendMessage.future(send("60"))
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        began = time.monotonic()
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(10) == 128 + signal.SIGINT
+        assert time.monotonic() - began < 3
+        assert running.exception(5) is not None
+
+
+@pytest.mark.req("DOOR-09")
+def test_a_taken_port_stops_the_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        done = command("serve", "--grpc", address, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"grpc: {address} is already in use by another process" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "a2a.db").exists()
+
+
+def test_a_store_in_use_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    with serving("echo", cwd=tmp_path):
+        done = command("serve", "echo", "--grpc", "127.0.0.1:0", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "a2a.db" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--http", "127.0.0.1:8080"], "http = '127.0.0.1:8080' (flag): the HTTP door arrives with a later release"),
+        (["--store", "postgresql://ann:s3cret@db/a2a"], "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives"),
+        (["--grpc", "0.0.0.0:50051"], "grpc = '0.0.0.0:50051' (flag): without authentication"),
+        (["--config", "none.toml"], "--config = 'none.toml': cannot be read"),
+        (["nothing_here"], "no module named 'nothing_here'"),
+        (["nothing.py"], "no file"),
+        (["echo:missing"], "has no 'missing'"),
+        (["echo:Turn"], "is a type and no agent"),
+        (["broken"], 'raise RuntimeError("my own fault")'),
+        ([":agent"], "must be MODULE:AGENT"),
+    ],
+)
+def test_what_cannot_be_served_is_said_and_nothing_else(tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "echo.py").write_text(ECHO)
+    (tmp_path / "broken.py").write_text('raise RuntimeError("my own fault")\n')
+    done = command("serve", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "s3cret" not in done.stderr
+    assert not (tmp_path / "a2a.db").exists()

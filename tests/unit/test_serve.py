@@ -1,0 +1,124 @@
+"""The server put together: what settings change about it, as its clients see."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from a2a_server.agents import Agent, Turn
+from a2a_server.serve import Server, interface_of, running
+from a2a_server.settings import Settings
+from a2a_server.transport.address import Address
+from generated import a2a_pb2 as pb
+from generated import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
+
+agent = Agent(name="Echo", description="Says it again.", version="1.0.0")
+
+
+@agent.skill(id="echo", tags=["text"])
+async def echo(turn: Turn) -> str:
+    """Say it again."""
+    return turn.text
+
+
+@asynccontextmanager
+async def open_server(**settings: Any) -> AsyncIterator[tuple[Server, Any]]:
+    told = Settings(**{"store": "memory:", "grpc": "127.0.0.1:0", **settings})
+    async with running(told, agent) as server, grpc.aio.insecure_channel(str(server.grpc)) as channel:
+        yield server, a2a_pb2_grpc.A2AServiceStub(channel)
+
+
+def message(text: str, tenant: str = "") -> pb.SendMessageRequest:
+    parts = [pb.Part(text=text)]
+    return pb.SendMessageRequest(tenant=tenant, message=pb.Message(message_id="m", role=pb.ROLE_USER, parts=parts))
+
+
+def secret(letter: str) -> str:
+    import hashlib  # noqa: PLC0415
+
+    return "sha256:" + hashlib.sha256(letter.encode()).hexdigest()
+
+
+ANN = [("authorization", "Bearer ann-token")]
+BOB = [("x-api-key", "bob-key")]
+AUTH = {
+    "tokens": [{"owner": "ann", "hash": secret("ann-token")}],
+    "api_keys": [{"owner": "bob", "hash": secret("bob-key")}],
+}
+
+
+async def code(call: Any) -> grpc.StatusCode:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return caught.value.code()
+
+
+async def test_an_agent_answers_over_grpc() -> None:
+    async with open_server() as (_, stub):
+        answer = await stub.SendMessage(message("hello"))
+        assert answer.task.artifacts[0].parts[0].text == "hello"
+        stream = [item async for item in stub.SendStreamingMessage(message("hello"))]
+        assert stream[0].HasField("task")
+        assert stream[-1].status_update.status.state == pb.TASK_STATE_COMPLETED
+
+
+@pytest.mark.req("CARD-07")
+async def test_the_card_names_the_door_that_is_open() -> None:
+    async with open_server(auth=AUTH) as (server, _), grpc.aio.insecure_channel(str(server.grpc)) as channel:
+        card = await discovery_pb2_grpc.DiscoveryStub(channel).GetAgentCard(discovery_pb2.GetAgentCardRequest())
+    (interface,) = card.supported_interfaces
+    assert server.grpc.port != 0
+    assert (interface.url, interface.protocol_binding, interface.protocol_version) == (str(server.grpc), "GRPC", "1.0")
+    assert set(card.security_schemes) == {"bearer", "apiKey"}
+
+
+def test_the_card_names_what_clients_can_reach() -> None:
+    open_to_all = Settings(anonymous_beyond_loopback=True, grpc="0.0.0.0:1")
+    assert not interface_of(open_to_all, Address("0.0.0.0", 1)).url.startswith("0.")  # noqa: S104 - only named
+    assert interface_of(Settings(public_grpc="agents.example:443"), Address("127.0.0.1", 1)).url == "agents.example:443"
+
+
+@pytest.mark.req("AUTZ-02")
+async def test_callers_see_their_own_tasks_only() -> None:
+    async with open_server(auth=AUTH) as (_, stub):
+        task = (await stub.SendMessage(message("hello"), metadata=ANN)).task
+        request = pb.GetTaskRequest(id=task.id)
+        assert (await stub.GetTask(request, metadata=ANN)).id == task.id
+        assert await code(stub.GetTask(request, metadata=BOB)) == grpc.StatusCode.NOT_FOUND
+        assert await code(stub.GetTask(request)) == grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_refusal_names_the_schemes() -> None:
+    async with open_server(auth=AUTH) as (_, stub):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.GetTask(pb.GetTaskRequest(id="t"))
+        trailers: Any = caught.value.trailing_metadata()
+        assert dict(trailers)["www-authenticate"] == 'Bearer realm="a2a", ApiKey header="x-api-key"'
+
+
+@pytest.mark.req("TENA-05")
+async def test_tenants_do_not_see_each_other() -> None:
+    async with open_server(tenants=["north", "south"], default_tenant="north") as (_, stub):
+        task = (await stub.SendMessage(message("hello"))).task
+        assert (await stub.GetTask(pb.GetTaskRequest(id=task.id, tenant="north"))).id == task.id
+        assert await code(stub.GetTask(pb.GetTaskRequest(id=task.id, tenant="south"))) == grpc.StatusCode.NOT_FOUND
+        denied = await code(stub.GetTask(pb.GetTaskRequest(id=task.id, tenant="west")))
+        assert denied == grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_strictness_and_old_codes_are_settings() -> None:
+    async with open_server(strict_version=True, error_codes="1.0.0") as (_, stub):
+        assert await code(stub.GetTask(pb.GetTaskRequest(id="t"))) == grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_a_server_leaves_nothing_behind() -> None:
+    before = asyncio.all_tasks()
+    async with open_server() as (server, stub):
+        await stub.SendMessage(message("hello"))
+        await server.drain()
+        assert await code(stub.GetTask(pb.GetTaskRequest(id="t"))) == grpc.StatusCode.UNAVAILABLE
+    await asyncio.sleep(0.05)
+    assert asyncio.all_tasks() == before

@@ -1,0 +1,208 @@
+"""Settings: who wins, what is refused, and with which words."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from a2a_server.operations.limits import Limits
+from a2a_server.settings import Settings, SettingsError, load
+from a2a_server.settings.sources import known
+from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+
+HASH = "sha256:" + "0a" * 32
+
+
+@pytest.fixture(autouse=True)
+def _empty_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import os  # noqa: PLC0415
+
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("A2A_")]:
+        monkeypatch.delenv(name)
+
+
+def test_the_defaults_are_those_of_the_parts() -> None:
+    settings = load().settings
+    assert settings == Settings()
+    assert (settings.grpc, settings.http, settings.store) == ("127.0.0.1:50051", "127.0.0.1:8080", "sqlite:///a2a.db")
+    assert (settings.limits, settings.streams, settings.transport, settings.tls) == (
+        Limits(),
+        StreamOptions(),
+        GrpcOptions(),
+        Tls(),
+    )
+
+
+def test_flags_win_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a2a-server.toml").write_text(
+        'grpc = "127.0.0.1:1"\nstore = "sqlite:///file.db"\nagent = "file:agent"\n[limits]\nrunning_turns = 1\n'
+    )
+    monkeypatch.setenv("A2A_GRPC", "127.0.0.1:2")
+    monkeypatch.setenv("A2A_STORE", "sqlite:///environment.db")
+    loaded = load({"grpc": "127.0.0.1:3"})
+    settings = loaded.settings
+    assert (settings.grpc, settings.store, settings.agent) == ("127.0.0.1:3", "sqlite:///environment.db", "file:agent")
+    assert settings.limits == Limits(running_turns=1)
+    assert loaded.sources == {
+        "grpc": "flag",
+        "store": "environment",
+        "agent": "file a2a-server.toml",
+        "limits.running_turns": "file a2a-server.toml",
+    }
+
+
+def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "A2A_LIMITS__TURN_TIMEOUT": "1.5",
+        "A2A_LIMITS__ACCEPT_UNKNOWN_CONTEXTS": "false",
+        "A2A_STREAMS__PER_CALLER": "3",
+        "A2A_TRANSPORT__REFLECTION": "no",
+        "A2A_TENANTS": "north, south",
+        "A2A_DEFAULT_TENANT": "north",
+        "A2A_AUTH__TOKENS": f'[{{"owner": "ann", "hash": "{HASH}", "tenant": "south", "extended_card": true}}]',
+        "A2A_AUTH__API_KEY_HEADER": "x-key",
+        "A2A_LOG__FORMAT": "json",
+        "A2A_STRICT_VERSION": "1",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    settings = load().settings
+    assert settings.limits == Limits(turn_timeout=1.5, accept_unknown_contexts=False)
+    assert settings.streams.per_caller == 3
+    assert not settings.transport.reflection
+    assert settings.tenants == ("north", "south")
+    assert settings.auth.tokens[0].digest == b"\x0a" * 32
+    assert settings.auth.api_key_header == "x-key"
+    assert settings.strict_version
+
+
+def test_the_file_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("one.toml").write_text('store = "memory:"')
+    Path("two.toml").write_text('store = "sqlite:///two.db"')
+    monkeypatch.setenv("A2A_CONFIG", "one.toml")
+    assert load().settings.store == "memory:"
+    assert load(config="two.toml").settings.store == "sqlite:///two.db"
+
+
+def test_credentials_may_live_in_a_file_of_their_own() -> None:
+    Path("tokens.toml").write_text(f'[[tokens]]\nowner = "ann"\nhash = "{HASH}"\n')
+    Path("a2a-server.toml").write_text(
+        f'[auth]\ntokens_file = "tokens.toml"\n[[auth.api_keys]]\nowner = "bob"\nhash = "{HASH}"\n'
+    )
+    auth = load().settings.auth
+    assert [credential.owner for credential in auth.credentials] == ["ann", "bob"]
+
+
+def test_hashes_never_show() -> None:
+    settings = Settings(**tomllib.loads(f'[[auth.tokens]]\nowner = "ann"\nhash = "{HASH}"'))
+    assert "0a0a" not in repr(settings) + str(settings)
+
+
+CREDENTIAL = {"owner": "ann", "hash": HASH}
+
+# what is set, where → what is said
+WRONG = [
+    ({"grpc": "50051"}, "grpc = '50051' (flag): must be HOST:PORT, such as 127.0.0.1:50051"),
+    ({"grpc": "0.0.0.0:1"}, "grpc = '0.0.0.0:1' (flag): without authentication only this machine may call"),
+    ({"grpc": "agents.example:1"}, "or set anonymous_beyond_loopback"),
+    ({"http": "127.0.0.1:8080"}, "http = '127.0.0.1:8080' (flag): the HTTP door arrives with a later release"),
+    ({"store": "mysql://x"}, "store = 'mysql://x' (flag): must be memory: or sqlite:///PATH"),
+    ({"store": "sqlite:///"}, "must be memory: or sqlite:///PATH"),
+    ({"store": "postgresql://u:pw@db/a2a"}, "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives with a later"),
+    ({"error_codes": "0.3"}, "error_codes = '0.3' (flag): Input should be '1.0.1' or '1.0.0'"),
+    ({"strict_version": "perhaps"}, "strict_version = 'perhaps' (flag): Input should be a valid boolean"),
+    ({"loop_block_warning": -1}, "loop_block_warning = -1 (flag): Input should be greater than or equal to 0"),
+    ({"limits": {"running_turns": 0}}, "limits.running_turns = 0 (flag): must be at least 1"),
+    ({"limits": {"turn_timeout": -0.5}}, "limits.turn_timeout = -0.5 (flag): must be at least 0"),
+    ({"limits": {"turn_timeout": "nan"}}, "limits.turn_timeout = nan (flag): must be at least 0"),
+    ({"limits": {"running_turns": "many"}}, "limits.running_turns = 'many' (flag): Input should be a valid integer"),
+    ({"streams": {"write_timeout": 0}}, "streams.write_timeout = 0 (flag): Input should be greater than 0"),
+    ({"transport": {"max_message_bytes": 0}}, "transport.max_message_bytes = 0 (flag): Input should be greater than"),
+    ({"tenants": ["north", "v1"]}, '"v1" is a fixed segment of the HTTP routes'),
+    ({"default_tenant": "tasks"}, "default_tenant = 'tasks' (flag): \"tasks\" is a fixed segment"),
+    ({"tenants": ["a"], "default_tenant": "b"}, "default_tenant = 'b' (flag): must be one of the tenants: a"),
+    ({"tenants": ["a"], "auth": {"tokens": [{**CREDENTIAL, "tenant": "b"}]}}, "auth = ['b']: callers are bound"),
+    ({"tls": {"cert": "c.pem"}}, "tls.key = '': certificate and key are needed together"),
+    ({"tls": {"key": "k.pem"}}, "tls.cert = '': certificate and key are needed together"),
+    ({"tls": {"client_ca": "ca.pem"}}, "tls.client_ca = 'ca.pem' (flag): needs tls.cert and tls.key as well"),
+    ({"auth": {"tokens": [{"owner": "ann", "hash": "hunter2"}]}}, "never the secret itself"),
+    ({"auth": {"tokens": [{"owner": "", "hash": HASH}]}}, "auth.tokens.0.owner (flag): String should have at least 1"),
+    ({"auth": {"tokens": [{**CREDENTIAL, "extra": 1}]}}, "auth.tokens.0.extra (flag): Extra inputs are not permitted"),
+    ({"auth": {"tokens": "hunter2"}}, "auth.tokens (flag): must be a JSON array"),
+    ({"auth": {"api_key_header": "a b"}}, "auth.api_key_header = 'a b' (flag): String should match pattern"),
+    ({"auth": {"tokens_file": "none.toml"}}, "auth.tokens_file = 'none.toml' (flag): cannot be read: No such file"),
+    ({"auth": {"tokens_file": "junk.toml"}}, "auth.tokens_file = 'junk.toml' (flag): must be a TOML file"),
+    ({"log": {"level": "loud"}}, "log.level = 'loud' (flag): Input should be 'debug', 'info', 'warning' or 'error'"),
+]
+
+
+@pytest.mark.parametrize(("flags", "message"), WRONG, ids=[str(flags) for flags, _ in WRONG])
+def test_a_wrong_value_is_named_with_what_would_be_right(flags: dict[str, object], message: str) -> None:
+    Path("junk.toml").write_text("hunter2")
+    with pytest.raises(SettingsError) as caught:
+        load(flags)
+    assert message in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    assert "pw@" not in str(caught.value)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        load({"grpc": "x", "store": "y", "limits": {"running_turns": "z"}})
+    assert len(str(caught.value).splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"grpc": "0.0.0.0:1", "anonymous_beyond_loopback": True},
+        {"grpc": "0.0.0.0:1", "auth": {"tokens": [CREDENTIAL]}},
+        {"grpc": "[::1]:1"},
+        {"grpc": "localhost:1"},
+        {"store": "sqlite:////var/lib/a2a.db"},
+        {"store": "memory:"},
+        {"tenants": ["a", "b"], "default_tenant": "b"},
+    ],
+)
+def test_right_values_are_taken(flags: dict[str, object]) -> None:
+    assert load(flags)
+
+
+def test_an_unknown_variable_is_named_with_its_likely_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_LIMITS__RUNING_TURNS", "1")
+    monkeypatch.setenv("A2A_XYZZY", "1")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert str(caught.value).splitlines() == [
+        "unknown variable A2A_LIMITS__RUNING_TURNS; did you mean A2A_LIMITS__RUNNING_TURNS?",
+        "unknown variable A2A_XYZZY",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[limit]\nrunning_turns = 1",
+            "a2a-server.toml: unknown setting limit.running_turns; did you mean limits.runn",
+        ),
+        ("grcp = 'x'", "a2a-server.toml: unknown setting grcp; did you mean grpc?"),
+        ("limits = 3", "a2a-server.toml: unknown setting limits"),
+        ("grpc = ", "--config = 'a2a-server.toml': is not TOML"),
+    ],
+)
+def test_an_unusable_file_is_named(text: str, message: str) -> None:
+    Path("a2a-server.toml").write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert message in str(caught.value)
+
+
+def test_a_missing_file_that_was_named_is_a_fault() -> None:
+    with pytest.raises(SettingsError, match="cannot be read: No such file"):
+        load(config="none.toml")
+
+
+def test_names_are_unique() -> None:
+    assert len(known()) == len(set(known()))
