@@ -47,12 +47,14 @@ def may_exist(identifier: str) -> bool:
     return not syntax.text(identifier, MAX_ID)
 
 
-def check_send(request: pb.SendMessageRequest, *, max_references: int = MAX_NAMES) -> None:
+def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max_references: int = MAX_NAMES) -> None:
+    """`tenant` is the one that the call belongs to, where the request need not name it."""
     faults = _begin(request, request.tenant)
     if request.HasField("message"):
         _check_message(request.message, max_references, faults)
     if request.HasField("configuration"):
         _check_configuration(request.configuration, request.message.task_id, faults)
+        _check_tenant(request, request.tenant if tenant is None else tenant, faults)
     _end(faults)
 
 
@@ -79,8 +81,14 @@ def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: st
         config = configuration.task_push_notification_config
         if config.task_id not in {"", task_id}:
             faults.append(Violation(f"{prefix}task_id", "must be absent or equal message.task_id"))
-        _note(f"{prefix}tenant", syntax.tenant(config.tenant), faults)
         _check_config(config, prefix, faults)
+
+
+def _check_tenant(request: pb.SendMessageRequest, tenant: str, faults: Faults) -> None:
+    """A config belongs to its task, and with it to its tenant (TENA-03)."""
+    if request.configuration.task_push_notification_config.tenant not in {"", tenant}:
+        name = "configuration.task_push_notification_config.tenant"
+        faults.append(Violation(name, "must be absent or equal the request's tenant"))
 
 
 def check_get(request: pb.GetTaskRequest) -> None:

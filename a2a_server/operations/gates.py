@@ -35,7 +35,7 @@ class Gates:
 
     def send(self, call: Call, request: pb.SendMessageRequest) -> None:
         """Everything that can be wrong with a message, before it has any effect (GEN-03)."""
-        check_send(request)
+        check_send(request, tenant=call.scope.tenant)
         if faults := self._agent.check(request, call.extensions):
             refuse(faults)
         if request.configuration.HasField("task_push_notification_config"):

@@ -194,6 +194,7 @@ class Runs:
             config = pb.TaskPushNotificationConfig()
             config.CopyFrom(request.configuration.task_push_notification_config)
             config.task_id, config.id = writer.task_id, config.id or self.shop.ids.new()
+            config.tenant = writer.scope.tenant
             writer.register(config)
 
     def _ended(self, run: Run) -> None:

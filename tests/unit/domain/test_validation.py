@@ -28,7 +28,7 @@ CONFIG = "configuration.task_push_notification_config"
 LONG = "x" * 257
 
 
-def faults_of(check: Callable[..., None], request: Any, **options: Any) -> dict[str, str]:  # noqa: ANN401 - any request
+def faults_of(check: Callable[..., None], request: Any, **options: Any) -> dict[str, str]:
     try:
         check(request, **options)
     except A2AError as error:
@@ -44,13 +44,13 @@ def faults_of(check: Callable[..., None], request: Any, **options: Any) -> dict[
 def send(
     message: dict[str, Any] | None = None,
     configuration: dict[str, Any] | None = None,
-    **members: Any,  # noqa: ANN401 - members of the request
+    **members: Any,
 ) -> pb.SendMessageRequest:
     sound = {"message_id": "m", "role": pb.ROLE_USER, "parts": [{"text": "hello"}]}
     return pb.SendMessageRequest(message={**sound, **(message or {})}, configuration=configuration, **members)
 
 
-def push(**members: Any) -> dict[str, Any]:  # noqa: ANN401 - members of the config
+def push(**members: Any) -> dict[str, Any]:
     return {"task_push_notification_config": {"url": "https://hook.example/", **members}}
 
 
@@ -145,7 +145,12 @@ def nested(levels: int) -> struct_pb2.Value:
             f"{CONFIG}.authentication.credentials",
             id="control-in-credentials",
         ),
-        pytest.param(send(configuration=push(tenant="a/b")), f"{CONFIG}.tenant", id="slash-in-config-tenant"),
+        pytest.param(
+            send(configuration=push(tenant="north"), tenant="south"),
+            f"{CONFIG}.tenant",
+            marks=pytest.mark.req("TENA-03"),
+            id="config-in-another-tenant",
+        ),
         pytest.param(send(tenant="a/b"), "tenant", id="slash-in-tenant"),
         pytest.param(send(tenant="a\tb"), "tenant", id="control-in-tenant"),
         pytest.param(send(tenant=LONG), "tenant", id="long-tenant"),
@@ -168,6 +173,7 @@ def test_a_send_with_one_fault(request_: pb.SendMessageRequest, field: str) -> N
         pytest.param(send(configuration={"history_length": 0}), id="no-history"),
         pytest.param(send(configuration={"accepted_output_modes": ["*/*", "text/*;q=0.5", "a/b; c"]}), id="modes"),
         pytest.param(send({"task_id": "t"}, push(task_id="t")), id="config-names-its-task"),
+        pytest.param(send(configuration=push(tenant="north"), tenant="north"), id="config-names-its-tenant"),
         pytest.param(
             send(configuration=push(id="i", token="t", authentication={"scheme": "Bearer", "credentials": "c"})),
             id="full-config",
@@ -352,3 +358,10 @@ def test_content_types(part: dict[str, Any], modes: list[str], refused: str) -> 
         check_content_types(request, modes)
     assert caught.value.reason is Reason.CONTENT_TYPE_NOT_SUPPORTED
     assert caught.value.metadata == {"mediaType": refused, "supported": ",".join(modes)}
+
+
+@pytest.mark.req("TENA-03")
+def test_a_config_may_name_the_tenant_that_the_callers_credentials_imply() -> None:
+    request = send(configuration=push(tenant="north"))
+    assert not faults_of(check_send, request, tenant="north")
+    assert set(faults_of(check_send, request, tenant="south")) == {f"{CONFIG}.tenant"}
