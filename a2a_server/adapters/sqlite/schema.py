@@ -58,7 +58,7 @@ def acquire(path: Path) -> int:
 def connect_writer(path: Path) -> sqlite3.Connection:
     """The connection that writes, to a file that has the schema of this version."""
     with _refusing(path):
-        # Its thread is not the one that opens it.
+        # Opened in one thread, used in two more, by turns.
         connection = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
         try:
             connection.execute("PRAGMA cache_size = -16384")

@@ -35,7 +35,7 @@ Work = Callable[[sqlite3.Connection], T]
 
 
 class SqliteStore:
-    """Writes go to the writer's thread, long reads to the reader's; short ones run where they are asked for."""
+    """One connection writes, in groups; long reads have a thread, short ones run where they are asked for."""
 
     shared = False
 
@@ -62,23 +62,25 @@ class SqliteStore:
         self._writer = Writer(connection)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        reader, self._reader = self._reader, None
+        """Do what was accepted, bring the file up to date, leave it to others."""
         writer, self._writer = self._writer, None
+        if writer is not None:
+            await writer.drain()
+            await asyncio.to_thread(self._close, writer)
+
+    def _close(self, writer: Writer) -> None:
+        reader, self._reader = self._reader, None
         if reader is not None:
             reader.stop()
-        if writer is not None:
-            writer.stop()
+        writer.stop()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    async def _write(self, work: Work[T]) -> T:
+    async def _write(self, work: Work[T], *, long: bool = False) -> T:
         if self._writer is None:
             raise StoreUnavailable("the store is closed")
-        return await self._writer.do(work)
+        return await self._writer.do(work, long=long)
 
     def _read(self, work: Work[T]) -> T:
         """Read here and now.
@@ -121,10 +123,11 @@ class SqliteStore:
     # -- leases
 
     async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
-        return await self._write(partial(turns.claim, lease=lease, lapsed_before_ms=lapsed_before_ms, limit=limit))
+        work = partial(turns.claim, lease=lease, lapsed_before_ms=lapsed_before_ms, limit=limit)
+        return await self._write(work, long=True)
 
     async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
-        return await self._write(partial(turns.renew, lease=lease, held=dict(held)))
+        return await self._write(partial(turns.renew, lease=lease, held=dict(held)), long=True)
 
     async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
         return await self._write(partial(turns.request_cancel, scope=scope, task_id=task_id, metadata=metadata))
@@ -159,7 +162,8 @@ class SqliteStore:
         return await self._write(partial(push.delete_config, scope=scope, task_id=task_id, config_id=config_id))
 
     async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
-        return await self._write(partial(push.claim_debts, now_ms=now_ms, until_ms=until_ms, limit=limit))
+        work = partial(push.claim_debts, now_ms=now_ms, until_ms=until_ms, limit=limit)
+        return await self._write(work, long=True)
 
     async def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
         return await self._write(partial(push.settle, debt=debt, retry_at_ms=retry_at_ms))

@@ -1,26 +1,34 @@
-"""The one thread that writes, and its group commit (spec: DURA-01, DURA-07).
+"""Group commit on the one connection that writes (spec: DURA-01, DURA-07).
 
-It takes everything that waits, does it in one transaction and resolves the callers' futures after COMMIT; meanwhile
-the next group gathers. Nothing waits to fill a group.
+Everything that waits is done in one transaction on the event loop; a thread commits it, because that waits for the
+disk; then the callers' futures are resolved. Meanwhile the next group gathers. Nothing waits to fill a group.
+
+The statements run on the loop because they take microseconds, and every statement that runs in a thread gives up the
+interpreter's lock and must win it back from the loop, several times: under load that took a hundred times as long.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 from typing import Generic, TypeVar
 
 from a2a_server.ports.store import Repeated, StaleWrite, StoreUnavailable
 
-_GROUP = 1_000
-"""Most jobs in one transaction: it bounds how long the first of them waits."""
+_GROUP = 128
+"""Most jobs in one transaction: it bounds how long the loop does nothing else."""
 
 _WAITING = 20_000
-"""Most jobs in the queue. Callers await theirs and bound themselves, so this is reached when the disk hangs."""
+"""Most jobs that wait. Callers await theirs and so bound themselves; this is reached when the disk hangs."""
+
+_PATIENCE = "PRAGMA busy_timeout = 5000"
+_NO_PATIENCE = "PRAGMA busy_timeout = 0"
+"""How long to wait for a lock that another program holds; on the loop never."""
 
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
@@ -30,11 +38,12 @@ T = TypeVar("T")
 class Job(Generic[T]):
     """Something to do in a transaction. It checks all its preconditions before it touches anything."""
 
-    __slots__ = ("error", "future", "result", "work")
+    __slots__ = ("error", "future", "long", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T], future: asyncio.Future[T]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], T], future: asyncio.Future[T], *, long: bool) -> None:
         self.work = work
         self.future = future
+        self.long = long
         self.result: T | None = None
         self.error: Exception | None = None
 
@@ -54,92 +63,129 @@ class Job(Generic[T]):
             self.future.set_exception(self.error)
 
 
+Group = Sequence[Job[object]]
+
+
 class Writer:
-    """Owns the writing connection from start to stop."""
+    """Owns the writing connection. The loop and the thread take turns with it and never use it at once."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        connection.execute(_NO_PATIENCE)
         self._connection = connection
-        self._queue: SimpleQueue[Job[object] | None] = SimpleQueue()
+        self._waiting: deque[Job[object]] = deque()
+        self._busy = False
+        """From the first job on, until a group has been told and nothing waits."""
         self._stopping = False
+        self._idle: asyncio.Future[None] | None = None
+        self._begun: SimpleQueue[Group | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="sqlite-writer", daemon=True)
         self._thread.start()
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do it in the next transaction; returns once it is durable."""
+    async def do(self, work: Callable[[sqlite3.Connection], T], *, long: bool = False) -> T:
+        """Do it in the next transaction; returns once it is durable. What is `long` keeps off the loop."""
         if self._stopping:
             raise StoreUnavailable("the store is closed")
-        if self._queue.qsize() >= _WAITING:
+        if len(self._waiting) >= _WAITING:
             raise StoreUnavailable(f"{_WAITING} writes wait for the disk")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.put(Job(work, future))  # type: ignore[arg-type]  # whoever awaits the future knows its type
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._waiting.append(Job(work, future, long=long))  # type: ignore[arg-type]  # the future knows the type
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(self._begin)  # whoever else writes in this turn of the loop comes along
         return await future
 
-    def stop(self) -> None:
-        """Refuse more, do what was accepted, leave the file in one piece. Blocks; not for the event loop's thread."""
+    async def drain(self) -> None:
+        """Refuse more, and do what was accepted."""
         self._stopping = True
-        self._queue.put(None)
+        if self._busy:
+            self._idle = asyncio.get_running_loop().create_future()
+            await self._idle
+
+    def stop(self) -> None:
+        """Leave the file in one piece. Blocks; not for the event loop's thread."""
+        self._begun.put(None)
         self._thread.join()
-        with suppress(sqlite3.Error):  # the next one to open the file does it instead
+        with suppress(sqlite3.Error):  # then the next one to open the file does it
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
-    def _run(self) -> None:
-        going = True
-        while going:
-            group: list[Job[object]] = []
-            job = self._queue.get()
-            while job is not None:
-                group.append(job)
-                if len(group) == _GROUP:
-                    break
-                try:
-                    job = self._queue.get_nowait()
-                except Empty:
-                    break
-            going = job is not None
-            self._serve(group)
-            _tell(group)
+    # -- on the event loop
 
-    def _serve(self, group: Sequence[Job[object]]) -> None:
+    def _begin(self) -> None:
+        if not self._waiting:
+            self._rest()
+            return
+        group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
         try:
-            self._transact(group)
+            self._connection.execute("BEGIN IMMEDIATE")
+            for job in group:
+                if not job.long:
+                    job.run(self._connection)
+        except Exception:  # noqa: BLE001 - whatever it is, the thread meets it again, and sees whose it is
+            self._roll_back()
+        self._begun.put(group)
+
+    def _finish(self, group: Group) -> None:
+        for job in group:
+            job.tell()
+        asyncio.get_running_loop().call_soon(self._begin)  # after those who were just woken: they may write again
+
+    def _rest(self) -> None:
+        self._busy = False
+        if self._idle is not None:
+            self._idle.set_result(None)
+
+    # -- in the thread
+
+    def _run(self) -> None:
+        while (group := self._begun.get()) is not None:
+            self._complete(group)
+            try:
+                group[0].future.get_loop().call_soon_threadsafe(self._finish, group)
+            except RuntimeError:  # the loop was closed: nobody is left to be told
+                self._waiting.clear()
+                self._busy = False
+
+    def _complete(self, group: Group) -> None:
+        """Commit what the loop has done, or do everything over."""
+        if self._connection.in_transaction:
+            try:
+                self._commit(job for job in group if job.long)
+            except Exception:  # noqa: BLE001 - as on the loop
+                self._roll_back()
+            else:
+                return
+        self._connection.execute(_PATIENCE)
+        self._redo(group)
+        self._connection.execute(_NO_PATIENCE)
+
+    def _redo(self, group: Group) -> None:
+        """A bad job takes its group down; then each gets a transaction of its own, and only the bad one fails."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._commit(group)
         except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a job does
             self._roll_back()
             if len(group) == 1 or _is_locked(error):
                 for job in group:
                     job.error = _verdict(error)
                 return
-            for job in group:  # one by one: whichever cannot be done fails alone
-                self._serve([job])
+            for job in group:
+                self._redo([job])
 
-    def _transact(self, group: Sequence[Job[object]]) -> None:
-        execute = self._connection.execute
-        execute("BEGIN IMMEDIATE")
-        for job in group:
+    def _commit(self, jobs: Iterable[Job[object]]) -> None:
+        for job in jobs:
             job.run(self._connection)
-        execute("COMMIT")
+        self._connection.commit()  # one wait for the interpreter's lock; execute("COMMIT") would be three
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-
-
-def _tell(group: Sequence[Job[object]]) -> None:
-    """Wake each loop once, however many of its callers there are."""
-    for loop in {job.future.get_loop() for job in group}:
-        jobs = [job for job in group if job.future.get_loop() is loop]
-        with suppress(RuntimeError):  # a loop that is closed has nobody left to tell
-            loop.call_soon_threadsafe(_tell_all, jobs)
-
-
-def _tell_all(jobs: Sequence[Job[object]]) -> None:
-    for job in jobs:
-        job.tell()
+            self._connection.rollback()
 
 
 def _is_locked(error: Exception) -> bool:
-    """Whether another program holds the file; trying job by job would wait for it as often."""
+    """Whether another program holds the file: each job by itself would wait for it as long."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
@@ -151,7 +197,7 @@ def _verdict(error: Exception) -> Exception:
 
 
 def unavailable(error: sqlite3.Error) -> StoreUnavailable:
-    """The engine's own code and words stay in the cause; a client gets its name only."""
+    """The engine's own words stay in the cause; whoever hears of the error gets its name only."""
     verdict = StoreUnavailable(f"the store cannot do it now ({getattr(error, 'sqlite_errorname', 'SQLITE_ERROR')})")
     verdict.__cause__ = error
     return verdict
