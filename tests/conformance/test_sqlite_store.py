@@ -2,20 +2,157 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.ports.store import Store
+from a2a_server.adapters.sqlite import SqliteStore, writer
+from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.domain.paging import TaskFilter
+from a2a_server.ports.store import Lease, Once, Store, StoreUnavailable, TaskQuery
+from generated import a2a_pb2 as pb
+from tests.conformance.authors import ANN, ASKING, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a2a.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path)
+    await store.open()
+    yield store
+    await store.close()
+
+
 class TestSqliteStore(StoreContract):
-    @pytest.fixture
-    async def store(self, tmp_path: Path) -> AsyncIterator[Store]:
-        store = SqliteStore(tmp_path / "a2a.db")
-        await store.open()
-        yield store
+    """The contract; the fixture is the module's."""
+
+
+class TestTheFile:
+    async def test_another_server_finds_everything(self, store: SqliteStore, path: Path) -> None:
+        author = await Author(store, state=ASKING).start(state=b"saved", once=Once("k", b"f", "t", 9_000))
+        await author.chunk("one ", configs=[config(author.task_id)], owe=True)
+        await author.chunk("two", artifacts=pb.Task().SerializeToString(), owe=True)
+        await author.chunk("three")
+        await store.request_cancel(ANN, author.task_id, b"why")
+        before, secret = await author.load(), await store.secret()
         await store.close()
+
+        author.store = SqliteStore(path)
+        await author.store.open()
+        assert await author.load() == before
+        assert await author.texts() == {"a": "three"}
+        assert await author.store.secret() == secret
+        assert await author.store.recall(ANN, "k", 0) == Once("k", b"f", "t", 9_000)
+        page = await author.store.page(TaskQuery(ANN, TaskFilter(), None, 10, include_artifacts=True))
+        assert (list(page.tasks), page.total) == ([before.task], 1)
+        (debt,) = await author.store.claim_debts(0, 1, 10)
+        assert debt.number == 2
+        (claimed,) = await author.store.claim(THERE, HERE.until_ms + 1, 10)
+        assert (claimed.epoch, len(claimed.turns)) == (2, 1)
+        renewal = await author.store.renew(Lease("there", 9_000), {author.task_id: 2})
+        assert renewal.cancels == {author.task_id: b"why"}
+        await author.store.close()
+
+    async def test_nobody_else_may_read_the_file(self, store: SqliteStore, path: Path) -> None:
+        await Author(store).create()
+        files = list(path.parent.iterdir())
+        assert len(files) == 4  # with its lock, its log and the log's index
+        assert [file.stat().st_mode & 0o077 for file in files] == [0] * 4
+
+    async def test_closing_leaves_one_file_that_holds_everything(self, store: SqliteStore, path: Path) -> None:
+        await Author(store).create()
+        await store.close()
+        assert {file.name for file in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert connection.execute("SELECT count(*) FROM tasks").fetchone() == (1,)
+
+    async def test_closing_does_what_was_accepted(self, store: SqliteStore) -> None:
+        authors = [Author(store) for _ in range(500)]  # several groups
+        writes = asyncio.gather(*(author.create() for author in authors))
+        await asyncio.sleep(0)
+        await store.close()
+        await writes
+        await store.open()
+        assert all([await store.load(ANN, author.task_id) for author in authors])
+
+    async def test_a_closed_store_is_unavailable(self, store: SqliteStore) -> None:
+        author = await Author(store).create()
+        await store.close()
+        for use in (
+            author.chunk("x"),
+            author.load(),
+            store.page(TaskQuery(ANN, TaskFilter(), None, 1, include_artifacts=False)),
+        ):
+            with pytest.raises(StoreUnavailable, match="closed"):
+                await use
+
+
+class TestGroups:
+    async def test_a_bad_write_fails_alone(self, store: SqliteStore) -> None:
+        authors = [Author(store) for _ in range(20)]
+        writes = [author.write(author.first(), head=author.head()) for author in authors]
+        head = authors[0].head()
+        writes[3] = replace(writes[3], head=replace(head, context_id="\ud800"))
+        writes[7] = replace(writes[7], head=replace(head, status_ms=2**70))
+        results = await asyncio.gather(*map(store.commit, writes), return_exceptions=True)
+        failed = {number: type(result) for number, result in enumerate(results) if result is not None}
+        assert failed == {3: UnicodeEncodeError, 7: OverflowError}
+        kept = [number for number, author in enumerate(authors) if await store.load(ANN, author.task_id)]
+        assert kept == [number for number in range(20) if number not in failed]
+
+    async def test_a_canceled_caller_disturbs_nobody(self, store: SqliteStore) -> None:
+        tasks = [asyncio.create_task(Author(store).start()) for _ in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks[::2]:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, Author) for result in results[1::2])
+
+    async def test_another_programs_lock_is_waited_for(self, store: SqliteStore, path: Path) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            create = asyncio.create_task(Author(store).create())
+            await asyncio.sleep(0.05)
+            assert not create.done()
+            assert await store.load(ANN, "never") is None  # reads go on
+            other.execute("ROLLBACK")
+            await create
+
+    async def test_a_lock_that_stays_makes_the_store_unavailable(
+        self, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(writer, "_PATIENCE", "PRAGMA busy_timeout = 20")
+        monkeypatch.setattr(writer, "_WAITING", 3)
+        authors = [Author(store) for _ in range(4)]
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            results = await asyncio.gather(*(author.create() for author in authors), return_exceptions=True)
+            other.execute("ROLLBACK")
+        expected = ["the store cannot do it now (SQLITE_BUSY)"] * 3 + ["3 writes wait for the disk"]
+        assert [str(result) for result in results] == expected
+        assert all(isinstance(result, StoreUnavailable) for result in results)
+        await asyncio.gather(*(author.create() for author in authors[:3]))  # recovered by itself
+
+
+@pytest.mark.parametrize("file", ["keys.sql", "lists.sql", "push.sql", "receipts.sql", "tasks.sql", "turns.sql"])
+async def test_no_query_looks_at_all_rows(store: Store, path: Path, file: str) -> None:
+    """Every table is reached by a key or an index, and nothing is sorted that an index could have in order."""
+    with closing(sqlite3.connect(path)) as connection:
+        for name, sql in queries(file).items():
+            names = re.findall(r":(\w+)", sql)
+            values = dict.fromkeys(names, 0) if names else [0] * sql.count("?")
+            plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+            slow = [step for step in plan if re.match(r"SCAN (?!live|\(subquery|CONSTANT)|USE TEMP", step)]
+            assert not slow, (name, plan)
