@@ -42,9 +42,9 @@ async def test_a_tenant_that_no_path_could_carry_is_refused_by_every_operation(t
     async with serving(stage.agent, push_notifications=True, authenticator=ByHeader()) as world:
         for name, call in every_call(world, "t", tenant=tenant, metadata=as_user("root")).items():
             if name == "GetExtendedAgentCard":  # has no say here: the stage has no extended card
-                assert (await refused(call)).code.name in {"INVALID_ARGUMENT", "FAILED_PRECONDITION"}
+                assert (await refused(call())).code.name in {"INVALID_ARGUMENT", "FAILED_PRECONDITION"}
                 continue
-            refusal = await refused(call)
+            refusal = await refused(call())
             assert (refusal.code.name, list(refusal.fields)) == ("INVALID_ARGUMENT", ["tenant"]), name
     assert not stage.turns
 
@@ -56,7 +56,7 @@ async def test_tenants_that_are_not_served_and_tenants_that_nobody_has_look_alik
         task = await world.send(say(tenant="north"))
         for tenant in ("", "west", "NORTH", "x" * 300):
             for name, call in every_call(world, task.id, tenant=tenant).items():
-                refusal = await refused(call)
+                refusal = await refused(call())
                 assert (refusal.code.name, refusal.message) == CLOSED, (tenant, name)
                 assert "north" not in str(refusal)
         assert (await world.send(say(tenant="south"))).id
@@ -75,7 +75,7 @@ async def test_a_caller_that_belongs_to_a_tenant_stays_in_it() -> None:
         await world.send(say(tenant="south"), metadata=as_user("ann"))
         for tenant in ("south", "nowhere"):
             for name, call in every_call(world, implied.id, tenant=tenant, metadata=ann).items():
-                refusal = await refused(call)
+                refusal = await refused(call())
                 assert (refusal.code.name, refusal.message) == CLOSED, name
 
 

@@ -41,7 +41,7 @@ async def test_another_version_is_refused_by_every_operation(version: str) -> No
     stage = Stage()
     async with serving(stage.agent) as world:
         for name, call in every_call(world, metadata=((NAME, version),)).items():
-            refusal = await refused(call)
+            refusal = await refused(call())
             assert refusal.code.name == "FAILED_PRECONDITION", name
             assert (refusal.reason, refusal.domain) == ("VERSION_NOT_SUPPORTED", "a2a-protocol.org")
             assert refusal.metadata == {"requestedVersion": version, "supportedVersions": "1.0"}
@@ -63,7 +63,7 @@ async def test_versions_that_disagree_are_none() -> None:
 async def test_to_the_letter_a_missing_version_is_0_3(metadata: Any) -> None:
     async with serving(Stage().agent, rules=Rules(strict_version=True)) as world:
         for name, call in every_call(world, metadata=metadata).items():
-            refusal = await refused(call)
+            refusal = await refused(call())
             assert refusal.reason == "VERSION_NOT_SUPPORTED", name
             assert refusal.metadata["supportedVersions"] == "1.0"
         assert await world.send(say(), metadata=((NAME, "1.0"),))

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, cast
 
 from generated import a2a_pb2 as pb
 from tests.support.world import World, say
 
 URL = "https://example.com/hook"
+STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
+
+Calls = dict[str, Callable[[], Awaitable[Any]]]
 
 
-def every_call(
-    world: World, task_id: str = "t", *, metadata: Any = None, tenant: str = ""
-) -> dict[str, Awaitable[Any]]:
-    """By the names of the RPCs; a stream is read up to its first item."""
-    stub = world.stub
-
-    def ask(rpc: str, request: Any) -> Any:
-        return getattr(stub, rpc)(request, metadata=metadata)
-
+def every_call(world: World, task_id: str = "t", *, metadata: Any = None, tenant: str = "") -> Calls:
+    """By the names of the RPCs, to be made by calling them; a stream is read up to its first item."""
     config = {"tenant": tenant, "task_id": task_id, "id": "c"}
-    return {
-        "SendMessage": ask("SendMessage", say(tenant=tenant)),
-        "SendStreamingMessage": ask("SendStreamingMessage", say(tenant=tenant)).read(),
-        "GetTask": ask("GetTask", pb.GetTaskRequest(tenant=tenant, id=task_id)),
-        "ListTasks": ask("ListTasks", pb.ListTasksRequest(tenant=tenant)),
-        "CancelTask": ask("CancelTask", pb.CancelTaskRequest(tenant=tenant, id=task_id)),
-        "SubscribeToTask": ask("SubscribeToTask", pb.SubscribeToTaskRequest(tenant=tenant, id=task_id)).read(),
-        "CreateTaskPushNotificationConfig": ask(
-            "CreateTaskPushNotificationConfig",
-            pb.TaskPushNotificationConfig(tenant=tenant, task_id=task_id, id="c", url=URL),
+    requests: dict[str, Any] = {
+        "SendMessage": say(tenant=tenant),
+        "SendStreamingMessage": say(tenant=tenant),
+        "GetTask": pb.GetTaskRequest(tenant=tenant, id=task_id),
+        "ListTasks": pb.ListTasksRequest(tenant=tenant),
+        "CancelTask": pb.CancelTaskRequest(tenant=tenant, id=task_id),
+        "SubscribeToTask": pb.SubscribeToTaskRequest(tenant=tenant, id=task_id),
+        "CreateTaskPushNotificationConfig": pb.TaskPushNotificationConfig(
+            tenant=tenant, task_id=task_id, id="c", url=URL
         ),
-        "GetTaskPushNotificationConfig": ask(
-            "GetTaskPushNotificationConfig", pb.GetTaskPushNotificationConfigRequest(**config)
-        ),
-        "ListTaskPushNotificationConfigs": ask(
-            "ListTaskPushNotificationConfigs", pb.ListTaskPushNotificationConfigsRequest(tenant=tenant, task_id=task_id)
-        ),
-        "DeleteTaskPushNotificationConfig": ask(
-            "DeleteTaskPushNotificationConfig", pb.DeleteTaskPushNotificationConfigRequest(**config)
-        ),
-        "GetExtendedAgentCard": ask("GetExtendedAgentCard", pb.GetExtendedAgentCardRequest(tenant=tenant)),
+        "GetTaskPushNotificationConfig": pb.GetTaskPushNotificationConfigRequest(**config),
+        "ListTaskPushNotificationConfigs": pb.ListTaskPushNotificationConfigsRequest(tenant=tenant, task_id=task_id),
+        "DeleteTaskPushNotificationConfig": pb.DeleteTaskPushNotificationConfigRequest(**config),
+        "GetExtendedAgentCard": pb.GetExtendedAgentCardRequest(tenant=tenant),
     }
+
+    def call(rpc: str) -> Awaitable[Any]:
+        made = getattr(world.stub, rpc)(requests[rpc], metadata=metadata)
+        return cast("Awaitable[Any]", made.read() if rpc in STREAMS else made)
+
+    return {rpc: partial(call, rpc) for rpc in requests}
