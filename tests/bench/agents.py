@@ -1,0 +1,34 @@
+"""Our side of the agent that both servers run: echo, an answer in many chunks, a question, a look inside."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+
+from a2a_server.agents import Agent, Turn
+
+agent = Agent(name="Bench", description="Does next to nothing.", version="1.0.0")
+
+
+@agent.skill(id="echo", tags=["bench"])
+async def echo(turn: Turn) -> str:
+    return turn.text
+
+
+@agent.skill(id="chunks", tags=["bench"])
+async def chunks(turn: Turn) -> AsyncIterator[str]:
+    for number in range(int(turn.text)):
+        yield f"chunk {number} "
+
+
+@agent.skill(id="ask", tags=["bench"])
+async def ask(turn: Turn) -> None:
+    await turn.ask("And?")
+
+
+@agent.skill(id="census", tags=["bench"])
+async def census(turn: Turn) -> str:
+    """How many objects and coroutines the server holds."""
+    gc.collect()
+    return f"{len(gc.get_objects())} {len(asyncio.all_tasks())}"

@@ -1,0 +1,46 @@
+"""SendStreamingMessage with an answer in many chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tests.bench import equality, requests
+from tests.bench.lab import Lab
+from tests.bench.load import Load, Plan
+from tests.bench.rows import SDK, Row, Target, cost, rate
+
+_CHUNKS = 200
+FRAME = 3
+"""What comes with the chunks: the task, WORKING, COMPLETED."""
+
+
+def stream(lab: Lab) -> Iterator[Row]:
+    """SendStreamingMessage with 200 chunks: events per second, and the time to the first event."""
+    body, messages = requests.send("chunks", str(_CHUNKS)), _CHUNKS + FRAME
+    many = Plan("SendStreamingMessage", [body], connections=4, depth=2, messages=messages)
+    alone = Plan("SendStreamingMessage", [body], connections=1, depth=1, messages=messages)
+    with lab.ours("memory") as ours, lab.ours("sqlite") as ours_on_disk, lab.sdk("memory") as sdk:
+        equality.check(ours, ours_on_disk, sdk)
+        servers = {"ours": ours, "ours/sqlite": ours_on_disk, "sdk": sdk}
+        loads = lab.compare({name: (server, many) for name, server in servers.items()})
+        calm = lab.compare({name: (server, alone) for name, server in servers.items()})
+    yield from _rows("8 streams, both in memory", loads["ours"], loads["sdk"], 4.5)
+    yield from _rows("8 streams, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"])
+    yield _first("1 stream, both in memory", calm["ours"], calm["sdk"], 2)
+    yield _first("1 stream, ours on SQLite, SDK in memory", calm["ours/sqlite"], calm["sdk"])
+
+
+def _rows(name: str, ours: Sequence[Load], sdk: Sequence[Load], target: float | None = None) -> Iterator[Row]:
+    yield rate(name, "events/s", lambda load: load.message_rate, ours, sdk, target)
+    yield cost(name, "event", lambda load: load.messages, ours, sdk)
+
+
+def _first(name: str, ours: Sequence[Load], sdk: Sequence[Load], target: float | None = None) -> Row:
+    return Row(
+        section=SDK,
+        bench=name,
+        metric="ms to the first event",
+        ours=[1e3 * load.first for load in ours],
+        other=[1e3 * load.first for load in sdk],
+        target=None if target is None else Target("≥", target),
+    )

@@ -1,0 +1,95 @@
+"""Servers as processes on a core of their own, and what they cost."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_CORES = sorted(os.sched_getaffinity(0))
+SERVER_CORE, CLIENT_CORE = _CORES[0], _CORES[-1]
+_START, _STOP = 60.0, 10.0
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class NotStarted(Exception):  # noqa: N818 - the bench stops with it
+    """The server did not come up; the message ends with what it said."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def cpu(self) -> float:
+        """Seconds of processor time that all its threads have used so far; to the nanosecond, unlike /proc/…/stat."""
+        return time.clock_gettime(~self.process.pid << 3 | 2)  # clock_getcpuclockid(3), which Python lacks
+
+    def memory(self) -> int:
+        """Bytes of it that are in RAM."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text("ascii").split()[1]) * _PAGE
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(_STOP)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def wait(self) -> None:
+        """Return when it accepts connections."""
+        end = time.monotonic() + _START
+        while time.monotonic() < end and self.process.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return
+            time.sleep(0.05)
+        said = self.log.read_text("utf-8", "replace")[-2000:]
+        raise NotStarted(f"{self.name} does not listen on port {self.port}:\n{said}")
+
+
+@contextmanager
+def running(name: str, arguments: Sequence[str], port: int, folder: Path, extra: Mapping[str, str]) -> Iterator[Server]:
+    """Run a Python program on the servers' core for the duration of the block."""
+    log = folder / f"{name}.log"
+    with log.open("wb") as output, on_core(SERVER_CORE):
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **extra},
+        )
+    server = Server(name, port, process, log)
+    try:
+        server.wait()
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def on_core(core: int) -> Iterator[None]:
+    """Processes started meanwhile inherit it."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
