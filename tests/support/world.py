@@ -86,7 +86,10 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     authenticator = authenticator or Anonymous()
     streams = streams or StreamOptions()
     await store.open()
-    cards = CardBook(agent, [], authenticator.card, push_notifications)
+    door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
+    port = door.listen(Address("127.0.0.1", 0)).port
+    interface = pb.AgentInterface(url=f"127.0.0.1:{port}", protocol_binding="GRPC", protocol_version="1.0")
+    cards = CardBook(agent, [interface], authenticator.card, push_notifications)
     core = Core(
         agent=agent,
         store=store,
@@ -100,8 +103,6 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))
     open_streams = OpenStreams(per_caller=streams.per_caller, write_timeout=streams.write_timeout)
     pipeline = Pipeline(core.operations, authenticator, rules, open_streams)
-    door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
-    port = door.listen(Address("127.0.0.1", 0)).port
     await door.serve(Servicer(pipeline))
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = a2a_pb2_grpc.A2AServiceStub(channel)
