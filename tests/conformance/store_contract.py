@@ -5,6 +5,8 @@ A subclass supplies the `store` fixture: a store that is open and empty. `store_
 
 from __future__ import annotations
 
+import asyncio
+
 from a2a_server.ports.store import Store
 from tests.conformance.authors import Author, config
 from tests.conformance.store_lists import ListPromises
@@ -28,11 +30,10 @@ class StoreContract(
         author = await Author(store).start(state=b"state")
         await author.chunk("x", configs=[config(author.task_id)], owe=True)
         before = await author.load()
-        await store.open()
         for _ in range(2):
-            await store.close()
-            await store.close()
-            await store.open()
+            await asyncio.gather(store.open(), store.open())
+            await asyncio.gather(store.close(), store.close())
+            await asyncio.gather(store.open(), store.open())
         assert await author.load() == before
         assert len(await store.claim_debts(0, 1, 10)) == 1
         await author.chunk("y")

@@ -98,6 +98,7 @@ class DebtPromises:
         await store.put_config(ANN, config(author.task_id))
         await author.chunk("not owed")
         await author.commit(author.write(message(3), status(4), chunk(5, "x"), head=author.head(), owe=True))
+        await author.say(owe=True)
         numbers = []
         while found := await store.claim_debts(NOW, UNTIL, 10):
             numbers.append(found[0].number)

@@ -146,6 +146,39 @@ class TestGroups:
         await asyncio.gather(*(author.create() for author in authors[:3]))  # recovered by itself
 
 
+def test_a_loop_that_dies_does_not_take_the_store_along(path: Path) -> None:
+    store = SqliteStore(path)
+
+    async def die() -> None:
+        await store.open()
+        other.execute("BEGIN IMMEDIATE")  # so that the write is still under way when the loop is closed
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(Author(store, "t").create(), 0.01)
+
+    async def live() -> None:
+        with pytest.raises(RuntimeError, match="another event loop"):
+            await Author(store).create()
+        await store.close()
+        await store.open()
+        assert (await store.load(ANN, "t")) is not None  # it had been accepted
+        await Author(store).create()
+        await store.close()
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        asyncio.run(die())
+        other.execute("ROLLBACK")
+        asyncio.run(live())
+
+
+async def test_a_file_broken_from_outside_is_unavailable_and_shows_no_sql(store: SqliteStore, path: Path) -> None:
+    author = await Author(store).create()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("DROP TABLE leases")
+    for use in (author.load(), author.chunk("x"), store.waiting_since(ASKING, 9_000, 1)):
+        with pytest.raises(StoreUnavailable, match=r"^the store cannot do it now \(SQLITE_ERROR\)$"):
+            await use
+
+
 @pytest.mark.parametrize("file", ["keys.sql", "lists.sql", "push.sql", "receipts.sql", "tasks.sql", "turns.sql"])
 async def test_no_query_looks_at_all_rows(store: Store, path: Path, file: str) -> None:
     """Every table is reached by a key or an index, and nothing is sorted that an index could have in order."""

@@ -41,6 +41,13 @@ def run(path: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
+def test_a_commit_waits_for_the_disk_itself(path: Path) -> None:
+    """What no kill -9 can show: a power cut loses nothing either."""
+    with closing(schema.connect_writer(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+
+
 async def test_a_file_in_use_is_refused_until_it_is_free(path: Path) -> None:
     first, second = SqliteStore(path), SqliteStore(path)
     await first.open()

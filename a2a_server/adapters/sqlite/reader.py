@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from a2a_server.adapters.sqlite.schema import connect_reader
 from a2a_server.adapters.sqlite.writer import unavailable
-from a2a_server.ports.store import StoreUnavailable
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -31,10 +30,7 @@ class Reader:
 
     async def scan(self, work: Work[T]) -> T:
         """Read in the reader's thread."""
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, _serving, work, self._far)
-        except RuntimeError as error:
-            raise StoreUnavailable("the store is closed") from error
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _serving, work, self._far)
 
     def stop(self) -> None:
         """Let reads that have begun finish. Blocks; not for the event loop's thread."""

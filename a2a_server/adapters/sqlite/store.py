@@ -42,15 +42,17 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock: int | None = None
+        self._door = asyncio.Lock()
         self._writer: Writer | None = None
         self._reader: Reader | None = None
 
     async def open(self) -> None:
         """Raises `StoreRefused` when the file is somebody else's, newer, in use, or no database."""
-        if self._writer is None:
-            await asyncio.to_thread(self._open)
+        async with self._door:
+            if self._writer is None:
+                await asyncio.to_thread(self._open, asyncio.get_running_loop())
 
-    def _open(self) -> None:
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         with ExitStack() as undo:
             lock = schema.acquire(self._path)
             undo.callback(os.close, lock)
@@ -59,17 +61,18 @@ class SqliteStore:
             self._reader = Reader(self._path)
             undo.pop_all()
         self._lock = lock
-        self._writer = Writer(connection)
+        self._writer = Writer(connection, loop)
 
     async def close(self) -> None:
         """Do what was accepted, bring the file up to date, leave it to others."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            await writer.drain()
-            await asyncio.to_thread(self._close, writer)
+        async with self._door:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                await writer.drain()
+                reader, self._reader = self._reader, None
+                await asyncio.to_thread(self._close, writer, reader)
 
-    def _close(self, writer: Writer) -> None:
-        reader, self._reader = self._reader, None
+    def _close(self, writer: Writer, reader: Reader | None) -> None:
         if reader is not None:
             reader.stop()
         writer.stop()
@@ -159,7 +162,8 @@ class SqliteStore:
         return await self._scan(partial(push.configs, scope=scope, task_id=task_id, after=after, limit=limit))
 
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
-        return await self._write(partial(push.delete_config, scope=scope, task_id=task_id, config_id=config_id))
+        work = partial(push.delete_config, scope=scope, task_id=task_id, config_id=config_id)
+        return await self._write(work, long=True)  # it may have thousands of debts
 
     async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
         work = partial(push.claim_debts, now_ms=now_ms, until_ms=until_ms, limit=limit)

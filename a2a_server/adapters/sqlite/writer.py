@@ -69,13 +69,13 @@ Group = Sequence[Job[object]]
 class Writer:
     """Owns the writing connection. The loop and the thread take turns with it and never use it at once."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
         connection.execute(_NO_PATIENCE)
         self._connection = connection
+        self._loop = loop
         self._waiting: deque[Job[object]] = deque()
         self._busy = False
         """From the first job on, until a group has been told and nothing waits."""
-        self._stopping = False
         self._idle: asyncio.Future[None] | None = None
         self._begun: SimpleQueue[Group | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="sqlite-writer", daemon=True)
@@ -83,23 +83,21 @@ class Writer:
 
     async def do(self, work: Callable[[sqlite3.Connection], T], *, long: bool = False) -> T:
         """Do it in the next transaction; returns once it is durable. What is `long` keeps off the loop."""
-        if self._stopping:
-            raise StoreUnavailable("the store is closed")
         if len(self._waiting) >= _WAITING:
             raise StoreUnavailable(f"{_WAITING} writes wait for the disk")
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("the store was opened in another event loop; close it there, or here, and open it here")
+        future: asyncio.Future[T] = self._loop.create_future()
         self._waiting.append(Job(work, future, long=long))  # type: ignore[arg-type]  # the future knows the type
         if not self._busy:
             self._busy = True
-            loop.call_soon(self._begin)  # whoever else writes in this turn of the loop comes along
+            self._loop.call_soon(self._begin)  # whoever else writes in this turn of the loop comes along
         return await future
 
     async def drain(self) -> None:
-        """Refuse more, and do what was accepted."""
-        self._stopping = True
-        if self._busy:
-            self._idle = asyncio.get_running_loop().create_future()
+        """Wait until everything that was accepted is done. Where the loop has died, that is what it had begun."""
+        if self._busy and not self._loop.is_closed():
+            self._idle = self._loop.create_future()
             await self._idle
 
     def stop(self) -> None:
@@ -129,7 +127,7 @@ class Writer:
     def _finish(self, group: Group) -> None:
         for job in group:
             job.tell()
-        asyncio.get_running_loop().call_soon(self._begin)  # after those who were just woken: they may write again
+        self._loop.call_soon(self._begin)  # after those who were just woken: they may write again
 
     def _rest(self) -> None:
         self._busy = False
@@ -141,11 +139,8 @@ class Writer:
     def _run(self) -> None:
         while (group := self._begun.get()) is not None:
             self._complete(group)
-            try:
-                group[0].future.get_loop().call_soon_threadsafe(self._finish, group)
-            except RuntimeError:  # the loop was closed: nobody is left to be told
-                self._waiting.clear()
-                self._busy = False
+            with suppress(RuntimeError):  # the loop was closed: nobody is left to be told
+                self._loop.call_soon_threadsafe(self._finish, group)
 
     def _complete(self, group: Group) -> None:
         """Commit what the loop has done, or do everything over."""
