@@ -44,6 +44,8 @@ class Run:
         self.task_id, self.context_id = writer.task_id, writer.context_id
         self.inbox: deque[Job] = deque([job])
         self.cancel_metadata: struct_pb2.Struct | None = None
+        self._cancels = 0
+        """Cancels that are waiting for the agent to stop."""
         self.reply: asyncio.Future[pb.Message | None] | None = loop.create_future() if direct else None
         """Of a direct turn: the message that answered, or None as soon as there is a task."""
         self.confirmed: asyncio.Future[None] | None = None
@@ -172,11 +174,12 @@ class Run:
             self._absorb_cancel()
         except InvalidAgentResponse as error:
             self._invalid(str(error))
-        except Exception:
+        except (Exception, SystemExit):  # a library that means to end its program must not end ours
             logger.exception("agent.failed", task_id=self.task_id)
-            self.fail(_FAILED_TEXT, "AGENT_FAILED")
+            self._failed()
         finally:
             self._in_agent = False
+            _forget_signals()
             if timer is not None:
                 timer.cancel()
 
@@ -204,12 +207,9 @@ class Run:
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
-        task = asyncio.current_task()
-        while task is not None and task.cancelling():
-            task.uncancel()
         if self.cancel_metadata is None and not self._handing_over and not is_terminal(self.state):
             logger.warning("agent.failed", task_id=self.task_id, why="the agent canceled itself")
-            self.fail(_FAILED_TEXT, "AGENT_FAILED")
+            self._failed()
 
     def _conclude(self, job: Job, outlet: TurnOutlet) -> None:
         """A turn that ends without a message, a terminal or an interrupted state has failed (EXEC-06)."""
@@ -287,9 +287,14 @@ class Run:
     def fail(self, text: str, reason: str) -> None:
         self.stop(pb.TASK_STATE_FAILED, text, reason)
 
+    def _failed(self) -> None:
+        if self.cancel_metadata is None:  # whatever a canceled agent stops with, it was canceled
+            self.fail(_FAILED_TEXT, "AGENT_FAILED")
+
     def _invalid(self, why: str) -> None:
         logger.warning("agent.invalid_response", task_id=self.task_id, why=why)
-        self.fail(f"The agent broke the protocol: {why}.", Reason.INVALID_AGENT_RESPONSE.name)
+        if self.cancel_metadata is None:
+            self.fail(f"The agent broke the protocol: {why}.", Reason.INVALID_AGENT_RESPONSE.name)
 
     async def take_message(self) -> Job:
         """The next waiting message, for the turn that is running."""
@@ -303,13 +308,24 @@ class Run:
     # -- ending early
 
     async def cancel(self, metadata: struct_pb2.Struct) -> bool:
-        """Signal the agent and wait for it; False when it has not stopped within the grace period (CANC-06)."""
-        self.cancel_metadata = metadata
+        """Signal the agent and wait for it; False when it has not stopped within the grace period (CANC-06).
+
+        A repeat waits along: another signal would only disturb the agent's clean-up (CANC-04).
+        """
+        if not self._cancels:
+            self.cancel_metadata = metadata
+            self._leave_queue()
+            self._interrupt()
+        self._cancels += 1
+        try:
+            return await self.ended(self.shop.limits.cancel_grace)
+        finally:
+            self._cancels -= 1
+
+    def _leave_queue(self) -> None:
         if self._place is not None:
             self.shop.slots.leave(self._place)
             self._grant()
-        self._interrupt()
-        return await self.ended(self.shop.limits.cancel_grace)
 
     async def ended(self, within: float) -> bool:
         """Wait for the end of the run."""
@@ -334,9 +350,7 @@ class Run:
             self.writer.close(shutting_down())
         else:
             self.fail(_STOPPED_TEXT, "SERVER_STOPPED")
-        if self._place is not None:
-            self.shop.slots.leave(self._place)
-            self._grant()
+        self._leave_queue()
         self._interrupt()
 
     def _restartable(self) -> bool:
@@ -355,6 +369,13 @@ class Run:
             if future is not None and not future.done():
                 future.set_exception(error)
                 future.exception()  # the starter may be gone; an unread error is no news then
+
+
+def _forget_signals() -> None:
+    """An agent that swallowed its cancellation must not leave it to whatever this task does next."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
 
 
 def shutting_down() -> A2AError:

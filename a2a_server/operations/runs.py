@@ -50,6 +50,7 @@ class Runs:
         self.shop.slots.check()
         job = Job(call, request, await self.references(call, request.message))
         for _ in range(RACES):
+            job.after = None  # an attempt that lost its race has left a mark
             try:
                 if request.message.task_id:
                     return await self._continue(job, once)

@@ -50,6 +50,8 @@ class TaskWriter:
         self.shelf = ArtifactShelf(_take_artifacts(record.task))
         self.head = record.task
         self.committed = record.number > 0
+        self._ours = not self.committed
+        """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
         self.closed: Exception | None = None
         self._store = store
         self._log = log
@@ -149,7 +151,8 @@ class TaskWriter:
 
     @property
     def _dirty(self) -> bool:
-        return bool(self._pending or self._ended or self._begun or self._configs or self._state is not None)
+        waits = self._pending or self._ended or self._begun or self._configs or self._state is not None
+        return bool(waits) and self.closed is None
 
     def _schedule(self) -> None:
         if not self._scheduled and not self._draining:
@@ -216,9 +219,10 @@ class TaskWriter:
             await self._store_write(write)
         except Exception as error:
             self.close(error)
-            self._log.fail(self.task_id, error)
+            if self._ours:
+                self._log.fail(self.task_id, error)
             raise
-        self.committed = True
+        self.committed = self._ours = True
         self._durable = write.expected + len(write.entries)
         if write.entries:
             self._log.publish(self.task_id, write.entries)
