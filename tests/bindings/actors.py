@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+
+import grpc
 
 from a2a_server.errors import Violation
 from a2a_server.operations.core import Core
@@ -12,7 +14,7 @@ from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Entry, Store, Write
 from generated import a2a_pb2 as pb
-from tests.support.world import World
+from tests.support.world import Refusal, World, refusal
 
 Act = Callable[[TurnRequest, Outlet], Awaitable[None]]
 
@@ -104,14 +106,14 @@ def echo() -> Actor:
     return Actor(act)
 
 
-def waiting(gate: Gate, *, ends: pb.TaskState = COMPLETED, plan: Plan | None = None) -> Actor:
+def waiting(gate: Gate, *, ends: pb.TaskState = COMPLETED, plan: Plan | None = None, streaming: bool = True) -> Actor:
     """Works until the test opens the gate."""
 
     async def act(request: TurnRequest, outlet: Outlet) -> None:
         await gate.wait()
         outlet.emit(status(ends))
 
-    return Actor(act, plan=plan)
+    return Actor(act, plan=plan, streaming=streaming)
 
 
 def asking(question: str = "And?") -> Actor:
@@ -196,3 +198,14 @@ async def remembers(world: World, task_id: str, messages: int) -> None:
         return len((await world.get(task_id)).history) >= messages
 
     await until(enough)
+
+
+async def cut_short(items: AsyncIterator[pb.StreamResponse]) -> tuple[list[pb.StreamResponse], Refusal]:
+    """What a stream still shows, and the error that it must end with."""
+    seen: list[pb.StreamResponse] = []
+    try:
+        async for item in items:
+            seen.append(item)  # noqa: PERF401 - what came before the error counts
+    except grpc.aio.AioRpcError as error:
+        return seen, refusal(error)
+    raise AssertionError(f"the stream ended well: {seen}")
