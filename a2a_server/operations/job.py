@@ -25,6 +25,8 @@ class Job:
     after: int | None = None
     """A stop with a greater number answers this message; None while it waits for its turn."""
     rerun: bool = False
+    key: str = ""
+    """Of the receipt it left, by which a repeated send finds it while it waits."""
 
     def turn(self) -> Turn:
         """What a later process needs to run this turn again."""

@@ -55,14 +55,12 @@ class OnceOnly:
 
     async def _repeat(self, call: Call, request: pb.SendMessageRequest, earlier: Once) -> Ticket | None:
         """The first result, or a share in waiting for it; None when there is nothing to wait for."""
-        job = Job(call, request, after=0)
+        job = Job(call, request, number=1, after=0)
         log, run = self._shop.log, self._runs.live.get(earlier.task_id)
-        if run is not None and run.reply is not None:
+        if run is not None and run.reply is not None and not run.writer.committed:
             return Ticket(run.task_id, job, log.reader(run.task_id, 0), reply=run.reply)
-        if not earlier.reply and (record := await self._shop.store.load(call.scope, earlier.task_id)):
-            return Ticket(
-                earlier.task_id, job, log.reader(earlier.task_id, record.number), snapshot=record.task, repeated=True
-            )
+        if not earlier.reply and (ticket := await self._follow(call, job, earlier)) is not None:
+            return ticket
         if not earlier.reply and self._shop.store.shared:
             earlier = await self._wait_for_replica(call, earlier)
         if not earlier.reply:
@@ -70,6 +68,23 @@ class OnceOnly:
         reply = asyncio.get_running_loop().create_future()
         reply.set_result(pb.Message.FromString(earlier.reply))
         return Ticket(earlier.task_id, job, log.reader(earlier.task_id, 0), reply=reply)
+
+    async def _follow(self, call: Call, job: Job, earlier: Once) -> Ticket | None:
+        """A share in the task; its reader is opened first, so that nothing is written behind our back."""
+        reader = self._shop.log.reader(earlier.task_id, 0)
+        try:
+            record = await self._shop.store.load(call.scope, earlier.task_id)
+        except BaseException:
+            reader.close()
+            raise
+        if record is None:
+            reader.close()
+            return None
+        reader.position = record.number
+        run = self._runs.live.get(earlier.task_id)
+        # While the first message waits for its turn, its repetition must not take another turn's stop for its own.
+        shared = (run and run.answering(earlier.key)) or job
+        return Ticket(earlier.task_id, shared, reader, snapshot=record.task, repeated=shared.after is not None)
 
     async def _wait_for_replica(self, call: Call, earlier: Once) -> Once:
         """A direct turn that runs elsewhere leaves its answer in the store."""

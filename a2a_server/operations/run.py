@@ -101,6 +101,10 @@ class Run:
         if self._listener is not None and not self._listener.done():
             self._listener.set_result(None)
 
+    def answering(self, key: str) -> Job | None:
+        """The job with this receipt, if its turn runs or is still to come."""
+        return next((job for job in (self._current, *self.inbox) if job.key == key), None)
+
     # -- the drive
 
     async def _drive(self, on_end: Callable[[Run], None]) -> None:

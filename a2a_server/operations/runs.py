@@ -48,7 +48,7 @@ class Runs:
         if self.draining:
             raise shutting_down()
         self.shop.slots.check()
-        job = Job(call, request, await self.references(call, request.message))
+        job = Job(call, request, await self.references(call, request.message), key=once.key if once else "")
         for _ in range(RACES):
             job.after = None  # an attempt that lost its race has left a mark
             try:
@@ -144,11 +144,13 @@ class Runs:
         if is_terminal(run.writer.state):
             await run.writer.settle()
             raise _terminal(run.writer.head)
-        await self._reserve(job.call, once, run.task_id)  # a twin must not bring down the running turn
+        while once is not None and run.writer.has_receipt:  # one commit carries one receipt
+            await run.writer.settle()
         if run.over or is_terminal(run.writer.state):
             raise StaleWrite(run.task_id)
-        self._register(run.writer, job.request)
         run.enqueue(job)
+        self._leave_receipt(run.writer, once)
+        self._register(run.writer, job.request)
         ticket = self._snapshot(run, job)
         try:
             await run.writer.settle()
@@ -170,11 +172,10 @@ class Runs:
         if once is not None:
             writer.leave_receipt(replace(once, task_id=writer.task_id), self.shop.clock.now_ms())
 
-    async def _reserve(self, call: Call, once: Once | None, task_id: str = "") -> None:
-        if once is not None:
-            receipt = replace(once, task_id=task_id or once.task_id)
-            if (holder := await self._receipts.reserve(call, receipt)) is not None:
-                raise Repeated(holder)
+    async def _reserve(self, call: Call, once: Once | None) -> None:
+        """A direct turn may never write a task, so that its receipt cannot go with it."""
+        if once is not None and (holder := await self._receipts.reserve(call, once)) is not None:
+            raise Repeated(holder)
 
     # -- shared by sends, cancels and timeouts
 

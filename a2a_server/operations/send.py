@@ -34,7 +34,7 @@ class SendMessage:
     async def _wait(ticket: Ticket, request: pb.SendMessageRequest) -> None:
         if request.configuration.return_immediately:
             await ticket.exists()
-        elif not ticket.answered:
+        else:
             await ticket.stopped()
 
     async def _task(self, call: Call, ticket: Ticket, request: pb.SendMessageRequest) -> pb.Task:

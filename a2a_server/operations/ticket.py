@@ -72,11 +72,14 @@ class Ticket:
 
     async def stopped(self) -> None:
         """Wait until the task is terminal or interrupted, whichever comes first (BLK-02, BLK-06)."""
+        if self.snapshot is not None and self.answered:
+            update = pb.TaskStatusUpdateEvent(status=self.snapshot.status)
+            return self._judge(pb.StreamResponse(status_update=update))
         while True:
             for entry in await self.reader.next():
                 if self.answered_by(entry):
-                    return self._judge(entry)
+                    return self._judge(entry.event)
 
-    def _judge(self, entry: Entry) -> None:
-        if reason_of(entry.event) == Reason.INVALID_AGENT_RESPONSE.name:
+    def _judge(self, event: pb.StreamResponse) -> None:
+        if reason_of(event) == Reason.INVALID_AGENT_RESPONSE.name:
             raise A2AError(Reason.INVALID_AGENT_RESPONSE, _BROKEN, metadata={"taskId": self.task_id})

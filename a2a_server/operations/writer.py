@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -15,7 +16,7 @@ import structlog
 from a2a_server.domain.events import millis
 from a2a_server.domain.lifecycle import is_stopping
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
-from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Store, StoreUnavailable, Turn, Write
+from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class TaskWriter:
         self._now_ms = 0
         self._scheduled = False
         self._draining = False
+        self._committing = False
+        self._commits = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._kicked: asyncio.Task[None] | None = None
         self.on_lost: Callable[[Exception], None] | None = None
@@ -130,8 +133,12 @@ class TaskWriter:
         self._configs.append(config)
 
     def leave_receipt(self, once: Once, now_ms: int) -> None:
-        """The next commit succeeds only if nobody has sent this before (ONCE-01)."""
+        """The next commit succeeds only if nobody has sent this before (ONCE-01). It has room for one receipt."""
         self._once, self._now_ms = once, now_ms
+
+    @property
+    def has_receipt(self) -> bool:
+        return self._once is not None
 
     def close(self, error: Exception) -> None:
         """Write nothing more from here on; what waits is dropped."""
@@ -143,11 +150,6 @@ class TaskWriter:
         self._tell_waiters()
 
     # -- back-pressure and durability
-
-    @property
-    def settled(self) -> bool:
-        """Whether everything appended so far is durable."""
-        return not self._dirty and not self._draining
 
     @property
     def _dirty(self) -> bool:
@@ -190,8 +192,9 @@ class TaskWriter:
         return None
 
     async def settle(self) -> None:
-        """Wait until everything appended so far is durable; safe to cancel."""
-        while not self.settled:
+        """Wait until everything appended so far is durable, whatever is appended meanwhile; safe to cancel."""
+        target = self._commits + self._committing + self._dirty
+        while self._commits < target and self.closed is None:
             await self._next_commit()
         if self.closed is not None:
             raise self.closed
@@ -215,6 +218,7 @@ class TaskWriter:
 
     async def _commit(self) -> None:
         write = self._take()
+        self._committing = True
         try:
             await self._store_write(write)
         except Exception as error:
@@ -222,6 +226,9 @@ class TaskWriter:
             if self._ours:
                 self._log.fail(self.task_id, error)
             raise
+        finally:
+            self._committing = False
+        self._commits += 1
         self.committed = self._ours = True
         self._durable = write.expected + len(write.entries)
         if write.entries:
@@ -235,6 +242,11 @@ class TaskWriter:
         while True:
             try:
                 return await self._store.commit(write)
+            except Repeated:
+                if not self.committed or write.claim is not None:
+                    raise
+                # Somebody else took the key in this very moment. The turn that is running must not pay for that.
+                write = replace(write, once=None)
             except StoreUnavailable:
                 if not self.committed or write.claim is not None or self.closed is not None:
                     raise
