@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Turn
+from a2a_server.domain.scope import Scope
 from a2a_server.operations.limits import Limits
-from a2a_server.ports.store import Store
+from a2a_server.ports.store import Once, Store, Write
 from generated import a2a_pb2 as pb
 from tests.support.stage import HandClock, Stage, texts
 from tests.support.world import World, kinds, refused, say, serving
@@ -404,3 +406,136 @@ async def test_an_error_is_a_result_too(store: Store) -> None:
         assert first.reason == "INVALID_AGENT_RESPONSE"
         assert await refused(world.send(say(skill="break"), metadata=key())) == first
     assert len(stage.turns) == 1
+
+
+# -- twins at awkward moments
+
+
+class Gated(MemoryStore):
+    """Holds commits back while it is shut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open_to_all = asyncio.Event()
+        self.open_to_all.set()
+        self.waiting = 0
+
+    async def commit(self, write: Write) -> None:
+        self.waiting += 1
+        await self.open_to_all.wait()
+        await super().commit(write)
+
+
+@pytest.mark.req("ONCE-01", "DURA-01", "BLK-04")
+@pytest.mark.parametrize("configuration", [{}, SOON])
+async def test_a_twin_of_a_task_that_is_just_being_made_waits_for_it(configuration: dict[str, Any]) -> None:
+    stage, store = Stage(), Gated()
+    request = say("work", skill="maybe", configuration=configuration)
+    async with serving(stage.agent, store=store) as world:
+        first = asyncio.ensure_future(world.send(request, metadata=key()))
+        await until_running(stage)
+        store.open_to_all.clear()
+        stage.release.set()
+        while not store.waiting:  # noqa: ASYNC110 - the store is in this very loop
+            await asyncio.sleep(0)
+        twin = asyncio.ensure_future(world.send(request, metadata=key()))
+        streamed = asyncio.ensure_future(world.stream(request, metadata=key()))
+        while world.core.shop.log.watched and world.pipeline.streams.count == 0:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        assert not twin.done()
+        store.open_to_all.set()
+        assert (await first).id == (await twin).id == (await streamed)[0].task.id
+    assert len(stage.turns) == 1
+
+
+@pytest.mark.req("ONCE-01", "BLK-02", "BLK-06", "SEND-13")
+async def test_a_twin_of_a_joined_message_waits_for_its_own_turn(store: Store) -> None:
+    stage = Stage()
+
+    @stage.agent.skill(id="talk", description="Asks in its first turn.", tags=["test"])
+    async def talk(turn: Turn) -> str | None:
+        stage.turns.append(turn)
+        await stage.release.wait()
+        if turn.number > 1:
+            return turn.text
+        stage.release.clear()
+        await turn.ask("What colour?")
+        return None
+
+    async with serving(stage.agent, store=store) as world:
+        task = await world.send(say(skill="talk", configuration=SOON))
+        await until_running(stage)
+        more = say("red", task_id=task.id)
+        first = asyncio.ensure_future(world.send(more, metadata=key()))
+        while len((await world.get(task.id)).history) < 2:  # noqa: ASYNC110 - as a client polls
+            await asyncio.sleep(0)
+        twin = asyncio.ensure_future(world.send(more, metadata=key()))
+        stream = asyncio.ensure_future(world.stream(more, metadata=key()))
+        while world.pipeline.streams.count == 0:  # noqa: ASYNC110 - the server runs in this very loop
+            await asyncio.sleep(0)
+
+        stage.release.set()
+        await until_running(stage, 2)
+        assert not twin.done()
+        stage.release.set()
+
+        assert await twin == await first
+        assert texts(await twin) == ["red"]
+        assert kinds(await stream)[-1] == "COMPLETED"
+    assert len(stage.turns) == 2
+
+
+@pytest.mark.req("SEND-13", "BLK-04", "ORDR-01")
+async def test_a_message_joins_an_agent_that_never_stops_talking(store: Store) -> None:
+    stage = Stage()
+
+    @stage.agent.skill(id="chatter", description="Says something all the time.", tags=["test"])
+    async def chatter(turn: Turn) -> str:
+        stage.turns.append(turn)
+        while not stage.release.is_set():
+            await turn.status("…")
+            await asyncio.sleep(0)
+        return turn.text
+
+    async with serving(stage.agent, store=store) as world, asyncio.timeout(10):
+        task = await world.send(say(skill="chatter", configuration=SOON))
+        joined = await world.send(say("more", task_id=task.id, configuration=SOON), metadata=key())
+        assert [message.parts[0].text for message in joined.history] == ["hello", "more"]
+        stage.release.set()
+        await world.reaches(task.id, pb.TASK_STATE_COMPLETED)
+
+
+class Forgetful(MemoryStore):
+    """Does not recall receipts, as if each had been left in the very moment after the question."""
+
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+        return None
+
+
+@pytest.mark.req("ONCE-01")
+async def test_a_key_that_was_taken_meanwhile_ends_no_running_turn() -> None:
+    stage = Stage()
+    async with serving(stage.agent, store=Forgetful()) as world:
+        task = await world.send(say(skill="hold", configuration=SOON), metadata=key())
+        await until_running(stage)
+        await world.send(say("more", task_id=task.id, configuration=SOON), metadata=key())
+        stage.release.set()
+        done = await world.reaches(task.id, pb.TASK_STATE_COMPLETED)
+    assert texts(done) == ["hello", "more"]
+
+
+@pytest.mark.req("GEN-03", "SEND-13", "SEND-07")
+async def test_a_message_that_found_no_room_leaves_no_config() -> None:
+    stage = Stage()
+    limits = Limits(waiting_messages=1, drain_grace=0.05)
+    async with serving(stage.agent, limits=limits, push_notifications=True) as world:
+        task = await world.send(say(skill="hold", configuration=SOON))
+        await until_running(stage)
+        await world.send(say("first", task_id=task.id, configuration=SOON))
+        inline = pb.TaskPushNotificationConfig(url="https://example.com/")
+        late = say("late", task_id=task.id, configuration={"task_push_notification_config": inline, **SOON})
+        assert (await refused(world.send(late))).reason == "OVERLOADED"
+        stage.release.set()
+        await world.reaches(task.id, pb.TASK_STATE_COMPLETED)
+        listing = pb.ListTaskPushNotificationConfigsRequest(task_id=task.id)
+        assert not (await world.stub.ListTaskPushNotificationConfigs(listing)).configs
