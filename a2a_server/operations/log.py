@@ -60,7 +60,7 @@ class EventLog:
 class Channel:
     """The readers of one task, and the latest entries that they share."""
 
-    __slots__ = ("error", "head", "log", "readers", "recent", "task_id")
+    __slots__ = ("due", "error", "head", "log", "readers", "recent", "task_id")
 
     def __init__(self, log: EventLog, task_id: str) -> None:
         self.log = log
@@ -68,6 +68,8 @@ class Channel:
         self.readers: set[Reader] = set()
         self.recent: list[Entry] = []
         self.head = 0
+        self.due = 0
+        """Where a reader ought to be: what came last does not count, or a burst would make everybody slow."""
         self.error: Exception | None = None
 
     def publish(self, entries: Sequence[Entry]) -> None:
@@ -75,7 +77,7 @@ class Channel:
         if recent and entries[0].number != self.head + 1:
             recent.clear()  # another writer was in between; the store has what is missing
         recent.extend(entries)
-        self.head = entries[-1].number
+        self.due, self.head = self.head, entries[-1].number
         if len(recent) > 2 * _RECENT:
             del recent[:-_RECENT]
         self._wake()
@@ -131,7 +133,7 @@ class Reader:
         channel = self._channel
         while True:
             if channel.head > self.position:
-                if channel.head - self.position > channel.log.lag:
+                if channel.due - self.position > channel.log.lag:
                     raise _too_slow(channel, self.position)
                 if entries := await channel.after(self.position):
                     self.position = entries[-1].number
