@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# gRPC reads it when it is imported. Its older listener costs the server 14 % less CPU per GetTask and 5 % less per send
+# and streamed event (grpcio 1.85.1, uvloop); whoever sets the variable decides otherwise.
+os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
+
 from a2a_server.cli.commands import main
 
 __all__ = ["main"]

@@ -1,6 +1,7 @@
 """The server put together: what settings change about it, as its clients see."""
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -37,8 +38,6 @@ def message(text: str, tenant: str = "") -> pb.SendMessageRequest:
 
 
 def secret(letter: str) -> str:
-    import hashlib  # noqa: PLC0415
-
     return "sha256:" + hashlib.sha256(letter.encode()).hexdigest()
 
 

@@ -1,5 +1,6 @@
 """Settings: who wins, what is refused, and with which words."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -15,8 +16,6 @@ HASH = "sha256:" + "0a" * 32
 
 @pytest.fixture(autouse=True)
 def _empty_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import os  # noqa: PLC0415
-
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("A2A_")]:
         monkeypatch.delenv(name)
