@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from a2a_server.domain.lifecycle import ACTIVE
+from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
 from a2a_server.operations.job import Job, recover
 from a2a_server.operations.runs import Runs
 from a2a_server.ports.store import Claimed, Record
@@ -13,6 +13,8 @@ from generated import a2a_pb2 as pb
 logger = structlog.get_logger()
 
 _MOST = 1_000_000
+_AT_WORK = ACTIVE | {AUTH}
+"""Where a turn may be under way: one that waits for a credential from elsewhere does so in AUTH_REQUIRED (INTR-07)."""
 _TEXT = "The server was interrupted while the agent was working on this task. Send the message again to start over."
 
 
@@ -31,17 +33,26 @@ async def settle_interrupted(runs: Runs) -> None:
 async def _settle(runs: Runs, claimed: Claimed, record: Record) -> None:
     jobs = [recover(claimed.scope, turn) for turn in claimed.turns]
     first, waiting = jobs[0], jobs[1:]
-    if record.task.status.state in ACTIVE and runs.shop.agent.plan(first.request, record.state).restartable:
-        for job in waiting:
-            job.rerun, job.after = False, None
+    for job in waiting:
+        job.rerun, job.after = False, None
+    state = record.task.status.state
+    if state in _AT_WORK and runs.shop.agent.plan(first.request, record.state).restartable:
         await _rerun(runs, claimed, record, jobs)
-        return
-    logger.warning("task.interrupted", task_id=claimed.task_id)
-    if record.task.status.state in ACTIVE:
+    elif state in INTERRUPTED and waiting:
+        await _go_on(runs, claimed, record, waiting)
+    elif state in ACTIVE:
+        logger.warning("task.interrupted", task_id=claimed.task_id)
         details = {"reason": "SERVER_INTERRUPTED"}
         await runs.move(claimed.scope, record, pb.TASK_STATE_FAILED, _TEXT, details, ends=claimed.turns)
     else:
         await runs.end(claimed.scope, record, claimed.turns)
+
+
+async def _go_on(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
+    """The turn that asked was as good as over; the message behind it is the answer, and nobody has begun on it."""
+    await runs.end(claimed.scope, record, claimed.turns[:1])
+    if (ended := await runs.shop.store.load(claimed.scope, claimed.task_id)) is not None:
+        await _rerun(runs, claimed, ended, jobs)
 
 
 async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
