@@ -19,6 +19,8 @@ A2A_DOMAIN = "a2a-protocol.org"
 SERVER_DOMAIN = "a2a-server"
 """`ErrorInfo.domain` of the errors that are ours."""
 
+_A2A_CODES = range(-32009, -32000)
+
 
 class Reason(Enum):
     """One row per error: gRPC code of 1.0.1, JSON-RPC code, and the gRPC code of 1.0.0 where it differed (CONF-01)."""
@@ -50,7 +52,7 @@ class Reason(Enum):
     @property
     def is_a2a(self) -> bool:
         """Whether the protocol names this error; such errors always carry an `ErrorInfo` (ERRS-03)."""
-        return -32009 <= self.jsonrpc_code <= -32001
+        return self.jsonrpc_code in _A2A_CODES
 
     @property
     def domain(self) -> str:

@@ -26,7 +26,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a door knows about the peer: metadata with lower-case names, and its certificate's names under mutual TLS."""
+    """What a door knows about the peer: metadata with lower-case names, and the names in its certificate."""
 
     metadata: Mapping[str, Sequence[str]]
     peer_names: tuple[str, ...] = ()
@@ -54,5 +54,5 @@ class Authenticator(Protocol):
         ...
 
     async def authenticate(self, credentials: Credentials) -> Caller:
-        """Return the caller, or raise `A2AError(UNAUTHENTICATED)` with `metadata["challenge"]` naming a usable scheme."""
+        """Return the caller, or raise UNAUTHENTICATED with `metadata["challenge"]` naming a usable scheme."""
         ...

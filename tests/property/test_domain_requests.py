@@ -38,7 +38,7 @@ def refusal(check: Callable[..., None], *arguments: object) -> A2AError | None:
     return None
 
 
-def exists(kind: Any, path: str) -> bool:  # noqa: ANN401 - a descriptor, of which the stubs know two kinds
+def exists(kind: Any, path: str) -> bool:
     """Whether a field is spelled as the schema spells it, with an index exactly where one belongs."""
     head, _, rest = path.partition(".")
     name, index = re.fullmatch(r"(\w+)(\[.*\])?", head, re.DOTALL).groups()  # type: ignore[union-attr]
