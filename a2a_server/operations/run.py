@@ -62,6 +62,7 @@ class Run:
         self._granted: asyncio.Future[None] | None = None
         self._handing_over = False
         writer.on_lost = self._lost
+        writer.patient = True
 
     # -- beginning
 

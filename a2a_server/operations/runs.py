@@ -25,8 +25,11 @@ from generated import a2a_pb2 as pb
 RACES = 20
 """How often a write that lost a race is tried again before the caller is asked to do so."""
 
-_LAST_WORDS = 3.0
+LAST_WORDS = 3.0
 """How long agents that were stopped may take to clean up."""
+
+_LAST_STEPS = 0.5
+"""How long runs may take that have nothing to wait for any more."""
 
 
 class Runs:
@@ -239,7 +242,10 @@ class Runs:
         await self._wait(self.shop.limits.drain_grace)
         for run in list(self.live.values()):
             run.shut_down()
-        await self._wait(_LAST_WORDS)
+        await self._wait(LAST_WORDS)
+        for run in list(self.live.values()):
+            run.writer.close(shutting_down())  # the store is away, or the agent does not stop
+        await self._wait(_LAST_STEPS)
         self.shop.log.close(shutting_down())
 
     async def _wait(self, seconds: float) -> None:

@@ -76,6 +76,9 @@ class TaskWriter:
         self._waiters: list[asyncio.Future[None]] = []
         self._kicked: asyncio.Task[None] | None = None
         self.on_lost: Callable[[Exception], None] | None = None
+        self.patient = False
+        """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
+        self._pausing: asyncio.Future[None] | None = None
 
     @property
     def state(self) -> int:
@@ -147,6 +150,8 @@ class TaskWriter:
         self._begun.clear()
         self._ended.clear()
         self._state = None
+        if self._pausing is not None and not self._pausing.done():
+            self._pausing.set_result(None)
         self._tell_waiters()
 
     # -- back-pressure and durability
@@ -237,7 +242,7 @@ class TaskWriter:
             self._tell_waiters()
 
     async def _store_write(self, write: Write) -> None:
-        """Commit; once the task is known to the outside, a store that is away is waited for (DURA-07)."""
+        """Commit; once a turn is known to the outside, a store that is away is waited for (DURA-07)."""
         pause = _RETRY_FIRST
         while True:
             try:
@@ -248,11 +253,17 @@ class TaskWriter:
                 # Somebody else took the key in this very moment. The turn that is running must not pay for that.
                 write = replace(write, once=None)
             except StoreUnavailable:
-                if not self.committed or write.claim is not None or self.closed is not None:
+                if not (self.patient and self.committed) or write.claim is not None or self.closed is not None:
                     raise
                 logger.warning("store.unavailable", task_id=self.task_id, retry_in=pause)
-                await asyncio.sleep(pause)
+                await self._pause(pause)
                 pause = min(2 * pause, _RETRY_MOST)
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, unless the writer is closed meanwhile."""
+        self._pausing = asyncio.get_running_loop().create_future()
+        await asyncio.wait([self._pausing], timeout=seconds)
+        self._pausing = None
 
     def _take(self) -> Write:
         entries, self._pending = self._pending, []
