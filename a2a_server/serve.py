@@ -141,7 +141,8 @@ def rules_of(settings: Settings, card: pb.AgentCard) -> Rules:
 
 
 def streams_of(settings: Settings) -> OpenStreams:
-    return OpenStreams(per_caller=settings.streams.per_caller, write_timeout=settings.streams.write_timeout)
+    options = settings.streams
+    return OpenStreams(per_caller=options.per_caller, total=options.total, write_timeout=options.write_timeout)
 
 
 def interface_of(settings: Settings, address: Address) -> pb.AgentInterface:

@@ -29,7 +29,7 @@ class Limits:
     stream_lag: int = 10_000
     """Events a reader may fall behind before it is cut."""
     history_cap: int = 1_000
-    """Messages of history returned when the client sets no limit (HIST-01)."""
+    """Messages of history returned when the client sets no limit."""
     idempotency_window: float = 0.0
     """How long a repeated send is recognised by its `messageId`; 0 = only by an explicit key."""
     idempotency_key_window: float = 86_400.0
@@ -37,4 +37,4 @@ class Limits:
     reference_tasks: int = 16
     """Tasks of `referenceTaskIds` handed to the agent."""
     accept_unknown_contexts: bool = True
-    """Whether a client may choose a context id that it has no task in yet (CONF-21)."""
+    """Whether a client may choose a context id that it has no task in yet."""

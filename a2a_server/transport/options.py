@@ -55,4 +55,6 @@ class StreamOptions:
     write_timeout: Seconds = 60.0
     """How many seconds a reader may take nothing before its stream is cut."""
     per_caller: Count = 1000
-    """Streams one caller may have open at once."""
+    """Streams one authenticated caller may have open at once."""
+    total: Count = 10_000
+    """Streams the server may have open at once."""

@@ -99,7 +99,7 @@ class Pipeline:
             call, metadata = await self._admit(rpc, request, envelope)
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
-        place = OpenStream(call.caller.owner)
+        place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
         return Stream(self._items(rpc, call, request, place), place, metadata)
 
     async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entry]:

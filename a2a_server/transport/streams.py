@@ -20,6 +20,7 @@ class OpenStream:
     """One stream. Its door says when it hands an item to the peer, and when the peer has taken it."""
 
     owner: str
+    """Whose allowance it takes; empty for anonymous callers, who are everybody and have no allowance each."""
     cut: Cut | None = None
     stuck_since: float = 0.0
     """When the item that is being sent was handed over; 0 while none is."""
@@ -34,7 +35,8 @@ class OpenStream:
 class OpenStreams:
     """A registry with one task for all streams, so that a stream itself needs no timer."""
 
-    def __init__(self, *, per_caller: int = 1000, write_timeout: float = 60.0) -> None:
+    def __init__(self, *, per_caller: int = 1000, total: int = 10_000, write_timeout: float = 60.0) -> None:
+        self._total = total
         self._per_caller = per_caller
         self._write_timeout = write_timeout
         self._open: set[OpenStream] = set()
@@ -51,8 +53,11 @@ class OpenStreams:
     @contextmanager
     def admit(self, stream: OpenStream) -> Iterator[None]:
         """Hold a place for as long as the stream lasts, or refuse it."""
-        if self._owners[stream.owner] >= self._per_caller:
+        if stream.owner and self._owners[stream.owner] >= self._per_caller:
             message = f"This caller has {self._per_caller} streams open, which is the most one may have."
+            raise A2AError(Reason.OVERLOADED, message, retry_after=1)
+        if len(self._open) >= self._total:
+            message = f"The server has {self._total} streams open, which is the most it may have."
             raise A2AError(Reason.OVERLOADED, message, retry_after=1)
         self._open.add(stream)
         self._idle.clear()
@@ -94,7 +99,7 @@ class OpenStreams:
             line = time.monotonic() - self._write_timeout
             for stream in [stream for stream in self._open if 0 < stream.stuck_since < line]:
                 message = f"The reader took nothing for {self._write_timeout:g} seconds; the stream was cut."
-                self._say_farewell(stream, A2AError(Reason.SLOW_READER, message))
+                self._say_farewell(stream, A2AError(Reason.SLOW_READER, message, retry_after=1))
 
     def _say_farewell(self, stream: OpenStream, error: A2AError) -> None:
         if stream.cut is None:

@@ -101,7 +101,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     )
     await core.start()
     rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))
-    open_streams = OpenStreams(per_caller=streams.per_caller, write_timeout=streams.write_timeout)
+    open_streams = OpenStreams(per_caller=streams.per_caller, total=streams.total, write_timeout=streams.write_timeout)
     pipeline = Pipeline(core.operations, authenticator, rules, open_streams)
     await door.serve(Servicer(pipeline))
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import struct
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -159,15 +158,13 @@ async def test_a_peer_that_reads_nothing_at_all_is_cut_while_others_are_served()
     async with open_door({"SendStreamingMessage": source}, streams=OpenStreams(write_timeout=0.3)) as door:
         with silent_client(door.address.port):
             await eventually(lambda: source.given > 0)
-            began = time.monotonic()
-            assert await door.stub.GetTask(pb.GetTaskRequest(id="t"))
-            assert time.monotonic() - began < 0.2
+            assert await door.stub.GetTask(pb.GetTaskRequest(id="t"), timeout=10)
             await released(door, source)
 
 
-async def test_streams_of_one_caller_are_bounded() -> None:
+async def test_streams_of_all_anonymous_callers_together_are_bounded() -> None:
     source = Silent()
-    async with open_door({"SendStreamingMessage": source}, streams=OpenStreams(per_caller=2)) as door:
+    async with open_door({"SendStreamingMessage": source}, streams=OpenStreams(per_caller=1, total=2)) as door:
         calls = [door.stub.SendStreamingMessage(pb.SendMessageRequest()) for _ in range(2)]
         for call in calls:
             await call.read()
