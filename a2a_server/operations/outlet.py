@@ -137,7 +137,13 @@ class TurnOutlet:
             observe(event)
 
     async def next_message(self) -> pb.Message:
-        job = await self._run.take_message()
+        run = self._run
+        while not (run.inbox or self.over):
+            await run.inbox.arrival()
+        if self.over:
+            raise InvalidAgentResponse("the turn is over and hears no further messages")
+        job = run.inbox.take()
+        job.after = run.writer.number
         self.taken.append(job.number)
         return job.request.message
 

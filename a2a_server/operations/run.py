@@ -6,7 +6,6 @@ A run lives exactly as long as its turns. A task that waits for input has none.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 import structlog
@@ -15,14 +14,16 @@ from google.protobuf import struct_pb2
 from a2a_server.domain.events import millis
 from a2a_server.domain.lifecycle import is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.briefing import brief
 from a2a_server.operations.ids import Ids
+from a2a_server.operations.inbox import Inbox
 from a2a_server.operations.job import Job
 from a2a_server.operations.moves import move
 from a2a_server.operations.outlet import TurnOutlet
 from a2a_server.operations.slots import Place
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import InvalidAgentResponse, Observer, TurnRequest
+from a2a_server.ports.agent import InvalidAgentResponse, Observer
 from a2a_server.ports.clock import Clock
 from generated import a2a_pb2 as pb
 
@@ -42,7 +43,7 @@ class Run:
         self.shop = shop
         self.writer = writer
         self.task_id, self.context_id = writer.task_id, writer.context_id
-        self.inbox: deque[Job] = deque([job])
+        self.inbox = Inbox([job])
         self.cancel_metadata: struct_pb2.Struct | None = None
         self._cancels = 0
         """Cancels that are waiting for the agent to stop."""
@@ -56,7 +57,6 @@ class Run:
         self._keeping: asyncio.Task[None] | None = None
         self._current = job
         self._state = state
-        self._listener: asyncio.Future[None] | None = None
         self._in_agent = False
         self._place: Place | None = None
         self._granted: asyncio.Future[None] | None = None
@@ -98,9 +98,7 @@ class Run:
             text = f"{len(self.inbox)} messages are waiting for this task already. Try again later."
             raise A2AError(Reason.OVERLOADED, text, metadata={"taskId": self.task_id}, retry_after=1)
         self.join(job)
-        self.inbox.append(job)
-        if self._listener is not None and not self._listener.done():
-            self._listener.set_result(None)
+        self.inbox.put(job)
 
     def answering(self, key: str) -> Job | None:
         """The job with this receipt, if its turn runs or is still to come."""
@@ -116,7 +114,7 @@ class Run:
                 self.confirmed.set_result(None)
             has_slot = await self._slot()
             while self.inbox:
-                await self._turn(self.inbox.popleft())
+                await self._turn(self.inbox.take())
                 if not self.inbox:
                     await self.writer.drain()
         except Exception as error:  # noqa: BLE001 - whatever ended the writing, readers and starters have been told
@@ -157,6 +155,7 @@ class Run:
         if self.cancel_metadata is None:
             await self._run_agent(job, outlet)
         outlet.over = True
+        self.inbox.wake()  # what still listens hears that the turn is over
         if self.cancel_metadata is not None:
             self.stop(pb.TASK_STATE_CANCELED)
         if self._keeping is not None:
@@ -174,7 +173,7 @@ class Run:
         timer = asyncio.get_running_loop().call_later(limit, self._expire, limit) if limit else None
         self._in_agent = True
         try:
-            await self.shop.agent.run(self._request(job), outlet)
+            await self.shop.agent.run(brief(job, self.writer, self._state, self.inbox), outlet)
         except asyncio.CancelledError:
             self._absorb_cancel()
         except InvalidAgentResponse as error:
@@ -187,28 +186,6 @@ class Run:
             _forget_signals()
             if timer is not None:
                 timer.cancel()
-
-    def _request(self, job: Job) -> TurnRequest:
-        call, request = job.call, job.request
-        task = pb.Task()
-        task.CopyFrom(self.writer.head)
-        task.MergeFrom(self.writer.shelf.task)
-        return TurnRequest(
-            task_id=self.task_id,
-            context_id=self.context_id,
-            number=max(job.number, 1),
-            message=request.message,
-            metadata=request.metadata,
-            task=task,
-            references=job.references,
-            state=self._state,
-            rerun=job.rerun,
-            caller=call.caller,
-            tenant=call.scope.tenant,
-            version=call.version,
-            extensions=call.extensions,
-            accepted_output_modes=tuple(request.configuration.accepted_output_modes),
-        )
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
@@ -300,15 +277,6 @@ class Run:
         logger.warning("agent.invalid_response", task_id=self.task_id, why=why)
         if self.cancel_metadata is None:
             self.fail(f"The agent broke the protocol: {why}.", Reason.INVALID_AGENT_RESPONSE.name)
-
-    async def take_message(self) -> Job:
-        """The next waiting message, for the turn that is running."""
-        while not self.inbox:
-            self._listener = asyncio.get_running_loop().create_future()
-            await self._listener
-        job = self.inbox.popleft()
-        job.after = self.writer.number
-        return job
 
     # -- ending early
 

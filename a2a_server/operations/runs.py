@@ -163,11 +163,8 @@ class Runs:
         return ticket
 
     def _snapshot(self, run: Run, job: Job) -> Ticket:
-        task = pb.Task()
-        task.CopyFrom(run.writer.head)
-        task.MergeFrom(run.writer.shelf.task)
         reader = self.shop.log.reader(run.task_id, run.writer.number)
-        return Ticket(run.task_id, job, reader, snapshot=task)
+        return Ticket(run.task_id, job, reader, snapshot=run.writer.snapshot())
 
     # -- receipts
 
@@ -232,7 +229,8 @@ class Runs:
     def rerun(self, scope: Scope, record: Record, jobs: Sequence[Job]) -> None:
         """Run the turns of a dead process again."""
         run = Run(self.shop, self._writer(scope, record), jobs[0], state=record.state)
-        run.inbox.extend(jobs[1:])
+        for job in jobs[1:]:
+            run.inbox.put(job)
         self.live[run.task_id] = run
         run.launch(confirm=False, on_end=self._ended)
 

@@ -84,6 +84,13 @@ class TaskWriter:
     def state(self) -> int:
         return self.head.status.state
 
+    def snapshot(self) -> pb.Task:
+        """A copy of the whole task."""
+        task = pb.Task()
+        task.CopyFrom(self.head)
+        task.MergeFrom(self.shelf.task)
+        return task
+
     # -- what the next commit will hold
 
     def append(self, event: pb.StreamResponse) -> int:

@@ -1,0 +1,41 @@
+"""The messages of one task that wait, for a turn of their own or for the running one to take them (spec: SEND-13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from a2a_server.operations.job import Job
+
+
+class Inbox:
+    """First in, first out; any number of listeners may wait for the next arrival."""
+
+    __slots__ = ("_arrived", "_jobs")
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._jobs = deque(jobs)
+        self._arrived = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs)
+
+    def put(self, job: Job) -> None:
+        self._jobs.append(job)
+        self.wake()
+
+    def take(self) -> Job:
+        return self._jobs.popleft()
+
+    def wake(self) -> None:
+        """Let all listeners look again."""
+        self._arrived.set()
+
+    async def arrival(self) -> None:
+        """Wait until there is a reason to look again."""
+        self._arrived.clear()
+        await self._arrived.wait()
