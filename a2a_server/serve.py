@@ -17,7 +17,7 @@ from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import Agent, InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.store import Store
 from a2a_server.settings import Credential, Settings
@@ -99,12 +99,18 @@ async def _open(settings: Settings, agent: Agent, store: Store, door: GrpcDoor, 
         clock=SystemClock(),
         cards=cards,
         limits=settings.limits,
+        observers=[log_internal],
         keep_open_on_input=settings.keep_streams_open_on_input,
     )
     await core.start()
     pipeline = Pipeline(core.operations, authenticator, rules_of(settings, core.card), streams_of(settings))
     await door.serve(Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca)))
     return Server(grpc=address, card=core.card, pipeline=pipeline, core=core, door=door)
+
+
+def log_internal(event: InternalEvent) -> None:
+    """Agents' internal events are for whoever looks closely (INTL-02)."""
+    log.debug(event.kind, task_id=event.task_id, **{f"agent_{name}": value for name, value in event.fields.items()})
 
 
 def store_of(settings: Settings) -> Store:

@@ -1,0 +1,107 @@
+"""Every example and the demo agent, started and called as their README says."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import pytest
+
+from generated import a2a_pb2 as pb
+from generated.a2a_pb2_grpc import A2AServiceStub
+from tests.e2e.processes import ROOT, Running, environment, serving
+
+EXAMPLES = ROOT / "examples"
+
+
+def stub_of(channel: grpc.Channel) -> Any:
+    """The generated stubs are typed for grpc.aio."""
+    return cast("Any", A2AServiceStub)(channel)
+
+
+def call(server: Running, *arguments: str) -> str:
+    """Run the example client to its end."""
+    line = [sys.executable, str(EXAMPLES / "call.py"), "--server", server.address, *arguments]
+    done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def task_id(answer: str) -> str:
+    found = re.search(r'^task \{\n  id: "([^"]+)"', answer, re.MULTILINE)
+    assert found is not None, answer
+    return found[1]
+
+
+def test_echo(tmp_path: Path) -> None:
+    with serving(str(EXAMPLES / "echo.py"), cwd=tmp_path) as server:
+        answer = call(server, "Hello!")
+        assert "TASK_STATE_COMPLETED" in answer
+        assert 'text: "Hello!"' in answer
+
+
+def test_streaming(tmp_path: Path) -> None:
+    with serving(str(EXAMPLES / "streaming.py"), cwd=tmp_path) as server:
+        events = call(server, "rain", "--stream")
+        assert events.startswith("task {")
+        assert events.count("artifact_update {") > 5
+        assert events.rstrip().endswith("}")
+        assert "TASK_STATE_COMPLETED" in events
+
+
+def test_booking_over_a_restart(tmp_path: Path) -> None:
+    with serving(str(EXAMPLES / "booking.py"), cwd=tmp_path) as server:
+        first = call(server, "A table, please.")
+        task = task_id(first)
+        assert "TASK_STATE_INPUT_REQUIRED" in first
+        assert "TASK_STATE_INPUT_REQUIRED" in call(server, "4", "--task", task)
+        server.process.send_signal(signal.SIGKILL)
+    with serving(str(EXAMPLES / "booking.py"), cwd=tmp_path) as server:
+        assert "TASK_STATE_INPUT_REQUIRED" in call(server, "Friday", "--task", task)
+        assert "TASK_STATE_COMPLETED" in call(server, "Ann", "--task", task)
+
+
+def test_files(tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("name,age\nAnn,41\nBob,7\n")
+    with serving(str(EXAMPLES / "files.py"), cwd=tmp_path) as server:
+        answer = call(server, "--file", str(people))
+        assert "TASK_STATE_COMPLETED" in answer
+        assert "artifacts {" in answer
+
+
+@pytest.mark.req("DURA-02", "DURA-06")
+def test_a_long_job_goes_on_where_it_was_killed(tmp_path: Path) -> None:
+    agent = str(EXAMPLES / "long_job.py")
+    with serving(agent, cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
+        message = pb.Message(message_id="1", role=pb.ROLE_USER, parts=[pb.Part(text="4")])
+        stream = stub_of(channel).SendStreamingMessage(pb.SendMessageRequest(message=message))
+        task = next(stream).task.id
+        said = (event.status_update.status.message.parts for event in stream)
+        assert any(parts and parts[0].text == "Metre 2 of 4." for parts in said)
+        server.process.send_signal(signal.SIGKILL)
+    with serving(agent, cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
+        stub = stub_of(channel)
+        progress = [item.status_update.status for item in stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task))]
+        assert progress[-1].state == pb.TASK_STATE_COMPLETED
+        assert not any(status.message.parts and "Metre 1 " in status.message.parts[0].text for status in progress)
+        done = stub.GetTask(pb.GetTaskRequest(id=task))
+    assert done.artifacts[0].parts[0].text == "The field is 4 metres long."
+
+
+def test_the_demo_shows_every_ability(tmp_path: Path) -> None:
+    with serving("--store", "memory:", cwd=tmp_path) as server:
+        assert 'text: "Hello!"' in call(server, "Hello!")
+        assert call(server, "hi", "--skill", "chat").startswith("message {")
+        assert call(server, "a lighthouse", "--skill", "story", "--stream").count("artifact_update {") > 10
+        asked = call(server, "to Lisbon", "--skill", "booking")
+        task = task_id(asked)
+        assert "TASK_STATE_INPUT_REQUIRED" in asked
+        call(server, "2", "--task", task)
+        assert "TASK_STATE_COMPLETED" in call(server, "yes", "--task", task)
+        crashed = call(server, "crash", "--skill", "mishap")
+        assert "TASK_STATE_FAILED" in crashed
+        assert "Traceback" not in crashed
