@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import InvalidAgentResponse, Outlet
 from generated import a2a_pb2 as pb
 
 LINGER = 0.02
@@ -21,13 +21,14 @@ limit passes the chunk goes out unmarked, and the end costs one more event with 
 class Feed:
     """Passes events to the outlet. At most one chunk is held, and it leaves before anything that was said after it."""
 
-    __slots__ = ("_answered", "_due", "_held", "_state", "_timer", "outlet", "used")
+    __slots__ = ("_answered", "_due", "_fault", "_held", "_state", "_timer", "outlet", "used")
 
     def __init__(self, outlet: Outlet) -> None:
         self.outlet = outlet
         self._held: pb.StreamResponse | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
+        self._fault: InvalidAgentResponse | None = None
         self._state = 0
         self._answered = False
         self.used = False
@@ -64,16 +65,19 @@ class Feed:
         return event is not None and event is self._held
 
     def flush(self) -> None:
+        if self._fault is not None:
+            fault, self._fault = self._fault, None
+            raise fault
         if self._held is not None:
             held, self._held = self._held, None
             self.used = True
             self.outlet.emit(held)
 
     def close(self) -> None:
-        self.flush()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self.flush()
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
@@ -81,5 +85,8 @@ class Feed:
             return
         if loop.time() < self._due:
             self._timer = loop.call_at(self._due, self._tick, loop)
-        else:
+            return
+        try:
             self.flush()
+        except InvalidAgentResponse as fault:  # a timer has nobody to tell; the author's next call does
+            self._fault = fault

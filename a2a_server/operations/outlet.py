@@ -6,6 +6,7 @@ lifecycle forbids is dropped and logged.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -32,11 +33,12 @@ _MOST_FAULTS = 5
 class TurnOutlet:
     """The outlet of one turn; once the turn is over it swallows, and logs, whatever else comes."""
 
-    __slots__ = ("_job", "_run", "over", "taken")
+    __slots__ = ("_dropped", "_job", "_run", "over", "taken")
 
     def __init__(self, run: Run, job: Job) -> None:
         self._run = run
         self._job = job
+        self._dropped = False
         self.over = False
         self.taken: list[int] = []
         """Numbers of further messages that this turn has taken."""
@@ -114,13 +116,18 @@ class TurnOutlet:
         message.context_id, message.task_id = run.context_id, run.task_id
 
     def _drop(self, event: pb.StreamResponse, why: str) -> None:
+        self._dropped = True
         kind = event.WhichOneof("payload")
         logger.warning("agent.invalid_response", task_id=self._run.task_id, event_kind=kind, dropped=True, why=why)
 
     # -- flow and state
 
     async def room(self) -> None:
-        await self._run.writer.room()
+        writer = self._run.writer
+        if self._dropped or writer.closed is not None:
+            self._dropped = False
+            await asyncio.sleep(0)  # an agent whose events lead nowhere would find room for ever, and stop the loop
+        await writer.room()
 
     async def durable(self) -> None:
         await self._run.writer.settle()
