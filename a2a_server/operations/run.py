@@ -317,10 +317,17 @@ class Run:
         self._interrupt()
 
     def shut_down(self) -> None:
-        """The server stops: a restartable turn is left for the next process, any other is recorded as failed."""
-        if self._restartable():
+        """The server stops: a restartable turn is left for the next process, any other is recorded as failed.
+
+        A task that waits for its client goes on waiting, even when its agent has not returned yet.
+        """
+        if is_terminal(self.state):
+            pass  # all there is to do is on its way to the disk
+        elif self._restartable():
             self._handing_over = True
             self.writer.close(shutting_down())
+        elif is_stopping(self.state):
+            self._handing_over = True
         else:
             self.fail(_STOPPED_TEXT, "SERVER_STOPPED")
         self._leave_queue()

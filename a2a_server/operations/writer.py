@@ -166,7 +166,7 @@ class TaskWriter:
     @property
     def _dirty(self) -> bool:
         waits = self._pending or self._ended or self._begun or self._configs or self._state is not None
-        return bool(waits) and self.closed is None
+        return bool(waits) and self.number > 0 and self.closed is None  # without a task there is nothing to add to
 
     def _schedule(self) -> None:
         if not self._scheduled and not self._draining:

@@ -260,6 +260,16 @@ async def test_a_config_that_comes_with_a_streamed_message_is_there_with_the_fir
                 stage.release.set()
 
 
+@pytest.mark.req("SEND-07", "SEND-09")
+async def test_a_config_for_small_talk_is_no_trouble(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving(Stage().agent, push_notifications=True) as world:
+        answer = await world.stub.SendMessage(
+            say(skill="chat", configuration={"task_push_notification_config": config()})
+        )
+        assert answer.message.parts[0].text == "you said hello"
+    assert "abandoned" not in capsys.readouterr().out
+
+
 @pytest.mark.req("SEND-07", "PUSH-04", "PUSH-14", "TENA-03", "GEN-03")
 @pytest.mark.parametrize(
     ("inline", "faults"),

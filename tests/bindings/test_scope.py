@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -9,11 +10,14 @@ import grpc
 import pytest
 from google.rpc import status_pb2
 
+from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.operations.limits import Limits
+from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
+from tests.support.calls import every_call
 from tests.support.stage import Stage
-from tests.support.world import ByHeader, World, as_user, say, serving
+from tests.support.world import ByHeader, World, as_user, refused, say, serving
 
 Attempt = Callable[[World, str, str, Any], Awaitable[object]]
 """A call about a task: world, task id, tenant, metadata."""
@@ -135,6 +139,25 @@ async def test_unknown_ids_are_refused_alike_by_every_operation() -> None:
             if name != "list-configs-by-token"  # a token that cannot be good is told first
         }
     assert len({str(answer) for answer in answers.values()}) == 1, answers
+
+
+@pytest.mark.req("AUTN-01", "AUTN-02", "GEN-03")
+@pytest.mark.parametrize("value", [None, "", "Bearer", "Bearer wrong", "Basic c2VjcmV0", "secret", "Bearer secret,x"])
+async def test_nobody_gets_anywhere_without_credentials(value: str | None) -> None:
+    digest = hashlib.sha256(b"secret").digest()
+    known = Secret(digest, Caller("ann", authenticated=True, extended_card=True))
+    authenticator = StaticAuthenticator(tokens=[known], api_keys=[], api_key_header="x-key")
+    stage = Stage()
+    async with serving(stage.agent, authenticator=authenticator, push_notifications=True) as world:
+        good = (("authorization", "Bearer secret"),)
+        task = await world.send(say(skill="ask"), metadata=good)
+        metadata = () if value is None else (("authorization", value), ("x-user", "ann"), ("x-key", "secret"))
+        for name, call in every_call(world, task.id, metadata=metadata).items():
+            refusal = await refused(call())
+            assert (refusal.code.name, refusal.reason) == ("UNAUTHENTICATED", "UNAUTHENTICATED"), name
+            assert refusal.metadata == {"challenge": 'Bearer realm="a2a"'}
+        assert await world.get(task.id, metadata=good) == task
+    assert len(stage.turns) == 1
 
 
 @pytest.mark.req("AUTN-03")

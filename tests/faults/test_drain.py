@@ -65,6 +65,7 @@ class Cast(Stage):
         super().__init__()
         self.agent.skill(id="steps", description="Two steps.", tags=["test"], restartable=True)(self.steps)
         self.agent.skill(id="stubborn", description="Does not listen.", tags=["test"])(self.stubborn)
+        self.agent.skill(id="linger", description="Asks, and stays for a while.", tags=["test"])(self.linger)
         self.ignored = asyncio.Event()
 
     async def steps(self, turn: Turn) -> str:
@@ -74,6 +75,14 @@ class Cast(Stage):
             await turn.checkpoint(done=1)
         await self.release.wait()
         return turn.text
+
+    async def linger(self, turn: Turn) -> str | None:
+        self.turns.append(turn)
+        if turn.number > 1:
+            return f"{turn.text} it is"
+        await turn.ask("What colour?")
+        await self.release.wait()
+        return None
 
     async def stubborn(self, turn: Turn) -> str:
         self.turns.append(turn)
@@ -197,6 +206,26 @@ async def test_those_who_only_watch_are_told_to_come_back(tmp_path: Path) -> Non
         await draining
     async with house(Cast().agent, tmp_path) as home:
         assert texts(await home.world.send(say("red", task_id=asked.id))) == ["red it is"]
+
+
+@pytest.mark.req("DURA-08", "DURA-02", "INTR-02")
+@pytest.mark.parametrize("joined", [False, True])
+async def test_a_task_that_waits_for_its_client_goes_on_waiting(tmp_path: Path, *, joined: bool) -> None:
+    cast = Cast()
+    async with house(cast.agent, tmp_path, grace=0.05) as home:
+        asked = await home.world.send(say(skill="linger"))
+        assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED
+        if joined:
+            await home.world.send(say("red", task_id=asked.id, configuration=SOON))
+        await home.drain()
+    assert len(cast.turns) == 1
+    async with house(Cast().agent, tmp_path) as home:
+        if joined:
+            done = await home.world.reaches(asked.id, pb.TASK_STATE_COMPLETED)
+        else:
+            assert await home.world.get(asked.id) == asked
+            done = await home.world.send(say("red", task_id=asked.id))
+        assert texts(done) == ["red it is"]
 
 
 @pytest.mark.req("DURA-08", "AGNT-04")
