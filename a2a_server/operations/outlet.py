@@ -141,7 +141,10 @@ class TurnOutlet:
         name = kind if kind.startswith(_KIND_PREFIX) else _KIND_PREFIX + kind
         event = InternalEvent(name, run.task_id, run.clock.now_ms(), dict(fields))
         for observe in run.observers:
-            observe(event)
+            try:
+                observe(event)
+            except Exception:  # telemetry that is out of order is no reason to fail the task
+                logger.exception("observer.failed", task_id=run.task_id, kind=name)
 
     async def next_message(self) -> pb.Message:
         run = self._run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
 
@@ -32,7 +32,8 @@ class Slots:
         self._limits = limits
         self._running: dict[str, int] = {}
         self._total = 0
-        self._queues: dict[str, deque[Place]] = {}
+        self._queues: dict[str, OrderedDict[int, Place]] = {}
+        """By owner, then by arrival; whoever leaves is gone at once, however long those before it stay."""
         self._waiting = 0
         self._arrivals = count()
 
@@ -57,16 +58,15 @@ class Slots:
             begin()
             return None
         place = Place(next(self._arrivals), owner, begin)
-        self._queues.setdefault(owner, deque()).append(place)
+        self._queues.setdefault(owner, OrderedDict())[place.arrival] = place
         self._waiting += 1
         return place
 
     def leave(self, place: Place) -> None:
         """Give up a place in the queue: the task was canceled while it waited."""
         if not place.left:
-            place.left = place.canceled = True
-            self._waiting -= 1
-            self._prune(place.owner)
+            place.canceled = True
+            self._remove(place)
 
     def release(self, owner: str) -> None:
         """A turn is over; whoever waits longest and may run begins."""
@@ -80,21 +80,20 @@ class Slots:
             place.begin()
 
     def _next(self) -> Place | None:
-        heads = [queue[0] for owner, queue in self._queues.items() if self._free(owner)] if self._queues else []
+        heads = [next(iter(queue.values())) for owner, queue in self._queues.items() if self._free(owner)]
         if not heads:
             return None
         place = min(heads, key=lambda head: head.arrival)
-        place.left = True
-        self._waiting -= 1
-        self._prune(place.owner)
+        self._remove(place)
         return place
 
-    def _prune(self, owner: str) -> None:
-        queue = self._queues[owner]
-        while queue and queue[0].left:
-            queue.popleft()
+    def _remove(self, place: Place) -> None:
+        place.left = True
+        self._waiting -= 1
+        queue = self._queues[place.owner]
+        del queue[place.arrival]
         if not queue:
-            del self._queues[owner]
+            del self._queues[place.owner]
 
     def _free(self, owner: str) -> bool:
         limits = self._limits
