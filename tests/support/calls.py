@@ -12,7 +12,15 @@ from tests.support.world import World, say
 URL = "https://example.com/hook"
 STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
 
+SOON: dict[str, Any] = {"return_immediately": True}
+"""The configuration of a send that does not wait."""
+
 Calls = dict[str, Callable[[], Awaitable[Any]]]
+
+
+def key(value: str = "k") -> tuple[tuple[str, str], ...]:
+    """Call metadata that makes a send idempotent."""
+    return (("idempotency-key", value),)
 
 
 def every_call(world: World, task_id: str = "t", *, metadata: Any = None, tenant: str = "") -> Calls:

@@ -21,6 +21,12 @@ class Stage:
         agent.skill(id="chat", description="Small talk.", tags=["test"], direct=True)(self.chat)
         agent.skill(id="maybe", description="Talks, or works.", tags=["test"], direct=True)(self.maybe)
 
+    async def began(self, count: int = 1) -> None:
+        """Wait until so many turns have begun; they run in the test's own loop."""
+        async with asyncio.timeout(10):
+            while len(self.turns) < count:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.001)
+
     async def echo(self, turn: Turn) -> str:
         self.turns.append(turn)
         return turn.text
