@@ -1,12 +1,13 @@
 """A real gRPC door on a loopback port, in front of operations that a test makes up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import grpc
+from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
@@ -17,7 +18,7 @@ from a2a_server.ports.store import Entry
 from a2a_server.transport.address import Address
 from a2a_server.transport.options import ErrorCodes, GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Rules
-from a2a_server.transport.server import GrpcDoor
+from a2a_server.transport.server import SERVICES, GrpcDoor
 from a2a_server.transport.servicer import Servicer
 from a2a_server.transport.status import DETAILS
 from a2a_server.transport.streams import OpenStreams
@@ -101,6 +102,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     tls: Tls | None = None,
     streams: OpenStreams | None = None,
     credentials: grpc.ChannelCredentials | None = None,
+    services: Sequence[ServiceDescriptor] = SERVICES,
 ) -> AsyncIterator[Door]:
     seen = Seen()
     served: dict[str, Operation] = {
@@ -116,7 +118,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
     door = GrpcDoor(options or GrpcOptions(), tls or Tls())
     address = door.listen(Address("127.0.0.1", 0))
-    await door.serve(servicer)
+    await door.serve(servicer, services)
     target = f"localhost:{address.port}"
     channel = grpc.aio.secure_channel(target, credentials) if credentials else grpc.aio.insecure_channel(target)
     try:
