@@ -54,7 +54,8 @@ class EventLog:
         return len(self._channels)
 
     def forget(self, channel: Channel) -> None:
-        self._channels.pop(channel.task_id, None)
+        if self._channels.get(channel.task_id) is channel:  # not a newer one, of readers that came since
+            del self._channels[channel.task_id]
 
 
 class Channel:

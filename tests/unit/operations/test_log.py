@@ -1,0 +1,188 @@
+"""Readers of one task's log: nothing lost, nothing twice, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.log import EventLog, Reader
+from a2a_server.ports.store import Entry, Store
+from generated import a2a_pb2 as pb
+
+
+def entry(number: int) -> Entry:
+    return Entry.of(number, pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(task_id=f"{number}")))
+
+
+class Shelf:
+    """As much of a store as readers need."""
+
+    def __init__(self) -> None:
+        self.kept: list[Entry] = []
+        self.reads = 0
+
+    async def entries(self, task_id: str, after: int, limit: int) -> list[Entry]:
+        self.reads += 1
+        await asyncio.sleep(0)
+        return self.kept[after : after + limit]
+
+
+class Task:
+    """A task's log that a test writes."""
+
+    def __init__(self, *, lag: int = 10_000) -> None:
+        self.shelf = Shelf()
+        self.log = EventLog(cast("Store", self.shelf), lag=lag)
+
+    def write(self, count: int = 1) -> None:
+        first = len(self.shelf.kept) + 1
+        entries = [entry(number) for number in range(first, first + count)]
+        self.shelf.kept += entries
+        self.log.publish("t", entries)
+
+    def miss(self, count: int) -> None:
+        """Somebody else writes, and we are not told."""
+        first = len(self.shelf.kept) + 1
+        self.shelf.kept += [entry(number) for number in range(first, first + count)]
+
+    def reader(self, after: int = 0) -> Reader:
+        return self.log.reader("t", after)
+
+
+async def numbers(reader: Reader, until: int) -> list[int]:
+    seen: list[int] = []
+    while reader.position < until:
+        seen += [entry.number for entry in await reader.next()]
+    return seen
+
+
+@pytest.mark.req("SUBS-02", "ORDR-01")
+@pytest.mark.parametrize("after", [0, 1, 3, 4])
+async def test_a_reader_sees_what_follows_its_position(after: int) -> None:
+    task = Task()
+    task.write(3)
+    with task.reader(after) as reader:
+        task.write(4)
+        assert await numbers(reader, 7) == list(range(after + 1, 8))
+
+
+@pytest.mark.req("SUBS-02")
+async def test_a_reader_that_fell_behind_what_is_shared_goes_back_to_the_store() -> None:
+    task = Task()
+    with task.reader() as slow, task.reader() as quick:
+        seen = []
+        for _ in range(3_000):
+            task.write()
+            seen += [entry.number for entry in await quick.next()]
+        assert task.shelf.reads == 0
+        assert await numbers(slow, 3_000) == seen == list(range(1, 3_001))
+        assert 0 < task.shelf.reads < 20
+        assert len(slow._channel.recent) <= 1_024  # noqa: SLF001 - the bound is the point
+
+
+async def test_what_another_writer_wrote_in_between_is_read_from_the_store() -> None:
+    task = Task()
+    with task.reader() as reader:
+        task.write(2)
+        assert await numbers(reader, 2) == [1, 2]
+        task.miss(3)
+        task.write()
+        assert await numbers(reader, 6) == [3, 4, 5, 6]
+
+
+async def test_a_reader_waits_until_there_is_something() -> None:
+    task = Task()
+    with task.reader() as reader:
+        waiting = asyncio.ensure_future(reader.next())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        task.write(2)
+        assert [entry.number for entry in await waiting] == [1, 2]
+
+
+async def test_the_first_entry_can_be_taken_alone() -> None:
+    task = Task()
+    with task.reader() as reader:
+        task.write(3)
+        assert (await reader.created()).number == 1
+        assert await numbers(reader, 3) == [2, 3]
+
+
+@pytest.mark.req("RPLY-06")
+async def test_a_reader_too_far_behind_is_cut() -> None:
+    task = Task(lag=10)
+    with task.reader() as reader:
+        for _ in range(12):
+            task.write()
+        with pytest.raises(A2AError, match="12 events behind") as error:
+            await reader.next()
+        assert error.value.reason is Reason.SLOW_READER
+        assert error.value.metadata == {"taskId": "t"}
+        assert error.value.retry_after == 1
+
+
+@pytest.mark.req("RPLY-06")
+async def test_a_burst_cuts_nobody_who_was_there() -> None:
+    task = Task(lag=10)
+    with task.reader() as reader:
+        task.write(1_000)
+        assert await numbers(reader, 1_000) == list(range(1, 1_001))
+
+
+async def test_an_error_comes_after_everything_that_was_written() -> None:
+    task = Task()
+    with task.reader() as reader:
+        task.write(2)
+        task.log.fail("t", ValueError("gone"))
+        assert await numbers(reader, 2) == [1, 2]
+        with pytest.raises(ValueError, match="gone"):
+            await reader.next()
+
+
+async def test_the_end_of_the_log_wakes_all_who_wait() -> None:
+    task = Task()
+    with task.reader() as one, task.log.reader("other", 5) as two:
+        waiting = [asyncio.ensure_future(reader.next()) for reader in (one, two)]
+        await asyncio.sleep(0)
+        task.log.close(ValueError("closed"))
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [str(outcome) for outcome in outcomes] == ["closed", "closed"]
+
+
+@pytest.mark.req("ORDR-04")
+async def test_nothing_outlives_the_last_reader() -> None:
+    task = Task()
+    one, two = task.reader(), task.reader()
+    assert task.log.watched == 1
+    one.close()
+    task.write()
+    assert [entry.number for entry in await two.next()] == [1]
+    two.close()
+    assert task.log.watched == 0
+    task.write()  # nobody is told
+
+
+async def test_closing_twice_takes_nothing_from_a_newer_reader() -> None:
+    task = Task()
+    old = task.reader()
+    old.close()
+    with task.reader() as new:
+        old.close()
+        task.write()
+        assert task.log.watched == 1
+        assert [entry.number for entry in await new.next()] == [1]
+
+
+async def test_a_task_that_nobody_reads_can_fail_in_peace() -> None:
+    Task().log.fail("t", ValueError("nobody hears this"))
+
+
+@pytest.mark.req("ORDR-03")
+async def test_entries_are_shared_and_not_copied() -> None:
+    task = Task()
+    with task.reader() as one, task.reader() as two:
+        task.write(3)
+        assert all(a is b for a, b in zip(await one.next(), await two.next(), strict=True))

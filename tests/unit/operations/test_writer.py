@@ -1,0 +1,299 @@
+"""The one writer of a task's log: grouping, order, back-pressure, and what happens when the store cannot."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from a2a_server.adapters.memory import MemoryStore
+from a2a_server.domain.events import artifact_event, status_event, text_part
+from a2a_server.domain.scope import Scope
+from a2a_server.operations.log import EventLog
+from a2a_server.operations.writer import TaskWriter
+from a2a_server.ports.store import Lease, Record, StaleWrite, StoreUnavailable, Turn, Write
+from generated import a2a_pb2 as pb
+
+SCOPE = Scope("", "ann")
+
+
+class Disk(MemoryStore):
+    """Commits one by one when told to, or fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[Write] = []
+        self.open_gate = asyncio.Event()
+        self.open_gate.set()
+        self.errors: list[Exception] = []
+
+    async def commit(self, write: Write) -> None:
+        self.writes.append(write)
+        await self.open_gate.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        await super().commit(write)
+
+
+@dataclass
+class Job:
+    number: int
+
+    def turn(self) -> Turn:
+        return Turn(self.number, b"job")
+
+
+def chunk(text: str) -> pb.StreamResponse:
+    return artifact_event("t", "c", pb.Artifact(artifact_id="a", parts=[text_part(text)]), append=True)
+
+
+def working(text: str = "") -> pb.StreamResponse:
+    return status_event("t", "c", pb.TASK_STATE_WORKING, 5, pb.Message(message_id=text))
+
+
+def writer(disk: Disk, log: EventLog | None = None, *, limit: int = 10) -> TaskWriter:
+    task = pb.Task(id="t", context_id="c", status=pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED))
+    log = log or EventLog(disk, lag=1_000)
+    return TaskWriter(disk, log, SCOPE, Record(task, 0, 0), pending_limit=limit)
+
+
+def create(made: TaskWriter) -> None:
+    made.append(pb.StreamResponse(task=made.head))
+
+
+async def stored(disk: Disk) -> Record:
+    record = await disk.load(SCOPE, "t")
+    assert record is not None
+    return record
+
+
+@pytest.mark.req("DURA-01", "ORDR-01")
+async def test_what_comes_during_a_commit_goes_together_in_the_next() -> None:
+    disk = Disk()
+    made = writer(disk)
+    disk.open_gate.clear()
+    create(made)
+    await asyncio.sleep(0.01)
+    for text in "abc":
+        made.append(chunk(text))
+    assert [len(write.entries) for write in disk.writes] == [1]
+    disk.open_gate.set()
+    await made.settle()
+    assert [len(write.entries) for write in disk.writes] == [1, 3]
+    assert [part.text for part in (await stored(disk)).task.artifacts[0].parts] == ["a", "b", "c"]
+
+
+@pytest.mark.req("DURA-05")
+async def test_a_chunk_brings_neither_head_nor_artifacts() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    await made.settle()
+    made.append(chunk("a"))
+    await made.settle()
+    write = disk.writes[-1]
+    assert (len(write.entries), write.head, write.artifacts, write.state, write.claim) == (1, None, None, None, None)
+
+
+@pytest.mark.req("DURA-05")
+async def test_a_status_brings_the_head_and_a_stop_the_artifacts() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    made.append(chunk("a"))
+    await made.settle()
+    made.append(working())
+    await made.settle()
+    assert disk.writes[-1].head is not None
+    assert disk.writes[-1].artifacts is None
+    made.append(status_event("t", "c", pb.TASK_STATE_INPUT_REQUIRED, 6))
+    await made.settle()
+    assert disk.writes[-1].artifacts is not None
+
+
+async def test_a_turn_that_begins_and_ends_in_one_commit_leaves_no_trace() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    made.claim(Lease("r", 1))
+    made.begin(Job(1))
+    made.end([1])
+    await made.settle()
+    assert (disk.writes[0].begin, disk.writes[0].end) == ((), ())
+    assert not (await stored(disk)).live
+
+
+async def test_a_turn_that_ends_later_is_struck_out() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    made.claim(Lease("r", 1))
+    made.begin(Job(1))
+    await made.settle()
+    assert (await stored(disk)).live
+    made.end([1])
+    await made.settle()
+    assert disk.writes[-1].end == (1,)
+    assert not (await stored(disk)).live
+
+
+@pytest.mark.req("DURA-06")
+async def test_state_goes_with_the_next_commit_and_only_once() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    made.save(b"one")
+    made.save(b"two")
+    await made.settle()
+    made.append(chunk("a"))
+    await made.settle()
+    assert [write.state for write in disk.writes] == [b"two", None]
+    assert (await stored(disk)).state == b"two"
+
+
+@pytest.mark.req("AGNT-04")
+async def test_room_waits_while_too_much_is_pending() -> None:
+    disk = Disk()
+    made = writer(disk, limit=3)
+    create(made)
+    disk.open_gate.clear()
+    for text in "abc":
+        made.append(chunk(text))
+    waiting = asyncio.ensure_future(made.room())
+    await asyncio.sleep(0.01)
+    made.append(chunk("d"))
+    made.append(chunk("e"))
+    made.append(chunk("f"))
+    again = asyncio.ensure_future(made.room())
+    await asyncio.sleep(0.01)
+    assert not again.done()
+    disk.open_gate.set()
+    await asyncio.gather(waiting, again)
+
+
+async def test_a_waiter_may_be_canceled_without_harm() -> None:
+    disk = Disk()
+    made = writer(disk)
+    disk.open_gate.clear()
+    create(made)
+    waiting = asyncio.ensure_future(made.settle())
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    disk.open_gate.set()
+    await made.settle()
+    assert (await stored(disk)).number == 1
+
+
+@pytest.mark.req("DURA-07")
+async def test_a_store_that_is_away_is_waited_for_while_a_turn_runs() -> None:
+    disk = Disk()
+    made = writer(disk)
+    made.patient = True
+    create(made)
+    await made.settle()
+    disk.errors = [StoreUnavailable(), StoreUnavailable()]
+    made.append(chunk("a"))
+    await made.settle()
+    assert (await stored(disk)).number == 2
+
+
+@pytest.mark.req("DURA-07", "ERRS-06")
+async def test_whoever_waits_for_an_answer_hears_at_once_that_the_store_is_away() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    await made.settle()
+    disk.errors = [StoreUnavailable("full")]
+    made.append(working())
+    with pytest.raises(StoreUnavailable):
+        await made.settle()
+    assert (await stored(disk)).number == 1
+
+
+@pytest.mark.req("DURA-07", "ERRS-06")
+@pytest.mark.parametrize("error", [StoreUnavailable("full"), StaleWrite("t")])
+async def test_a_task_that_cannot_be_created_is_not_and_its_readers_hear_it(error: Exception) -> None:
+    disk = Disk()
+    log = EventLog(disk, lag=10)
+    made = writer(disk, log)
+    lost: list[Exception] = []
+    made.on_lost = lost.append
+    disk.errors = [error]
+    create(made)
+    with log.reader("t", 0) as reader:
+        with pytest.raises(type(error)):
+            await reader.next()
+        with pytest.raises(type(error)):
+            await made.settle()
+    assert lost == [error]
+    assert await disk.load(SCOPE, "t") is None
+
+
+@pytest.mark.req("DURA-03", "SUBS-02")
+async def test_a_writer_that_lost_its_first_race_ends_nobodys_reading() -> None:
+    disk = Disk()
+    log = EventLog(disk, lag=10)
+    first = writer(disk, log)
+    create(first)
+    await first.settle()
+    second = TaskWriter(disk, log, SCOPE, await stored(disk), pending_limit=10)
+    with log.reader("t", 1) as reader:
+        first.append(working("a"))
+        await first.settle()
+        second.append(working("b"))
+        with pytest.raises(StaleWrite):
+            await second.settle()
+        assert [entry.number for entry in await reader.next()] == [2]
+        first.append(working("c"))
+        assert [entry.number for entry in await reader.next()] == [3]
+
+
+async def test_a_closed_writer_writes_nothing_more() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    await made.settle()
+    made.append(chunk("dropped"))
+    made.close(StaleWrite("t"))
+    made.append(chunk("too late"))
+    made.save(b"too late")
+    made.end([1])
+    await made.room()
+    with pytest.raises(StaleWrite):
+        await made.settle()
+    with pytest.raises(StaleWrite):
+        await made.drain()
+    await asyncio.sleep(0.01)
+    assert len(disk.writes) == 1
+    assert (await stored(disk)).state == b""
+
+
+@pytest.mark.req("DURA-01")
+async def test_readers_hear_of_an_entry_only_after_its_commit() -> None:
+    disk = Disk()
+    log = EventLog(disk, lag=10)
+    made = writer(disk, log)
+    disk.open_gate.clear()
+    with log.reader("t", 0) as reader:
+        create(made)
+        reading = asyncio.ensure_future(reader.next())
+        await asyncio.sleep(0.01)
+        assert disk.writes
+        assert not reading.done()
+        disk.open_gate.set()
+        assert (await reading)[0].number == 1
+
+
+@pytest.mark.req("ARTF-04")
+async def test_a_snapshot_is_a_copy_of_all_that_was_appended() -> None:
+    disk = Disk()
+    made = writer(disk)
+    create(made)
+    made.append(chunk("a"))
+    task = made.snapshot()
+    made.append(chunk("b"))
+    assert [part.text for part in task.artifacts[0].parts] == ["a"]
+    assert made.snapshot().artifacts[0].parts[1].text == "b"
+    await made.settle()
+    assert made.snapshot() == (await stored(disk)).task
