@@ -189,16 +189,17 @@ async def test_pages_hold_every_config_once(store: Store, size: int) -> None:
         task = await world.send(say(skill="ask"))
         made = {(await create(world, task.id)).id for _ in range(7)}
 
-        seen, token = [], ""
+        seen, token, pages = [], "", 0
         while True:
             answer = await listed(world, task.id, page_size=size, page_token=token)
-            assert len(answer.configs) <= (size or 50)
             seen += [one.id for one in answer.configs]
+            pages += 1
             if not (token := answer.next_page_token):
                 break
 
         assert len(seen) == 7
         assert set(seen) == made
+        assert pages == -(-7 // (size or 50))
 
 
 @pytest.mark.req("PUSH-08", "ERRS-05")

@@ -24,7 +24,7 @@ from generated import a2a_pb2_grpc
 from tests.e2e.processes import serving as process
 from tests.support.calls import every_call
 from tests.support.stage import Stage, texts
-from tests.support.world import World, kinds, say
+from tests.support.world import World, kinds, say, serving
 
 SOON: dict[str, Any] = {"return_immediately": True}
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -145,6 +145,23 @@ async def test_it_turns_away_first_and_lets_running_work_end(tmp_path: Path) -> 
         assert texts(await sending) == ["sent"]
         await draining
     assert len(cast.turns) == 2
+
+
+@pytest.mark.req("DURA-08", "ERRS-06")
+async def test_whatever_door_a_call_comes_through_the_core_takes_no_new_work() -> None:
+    cast = Cast()
+    async with serving(cast.agent) as world:
+        asked = await world.send(say(skill="ask"))
+        await world.core.drain()
+        for attempt in (
+            world.send(say()),
+            world.stream(say()),
+            world.send(say("red", task_id=asked.id)),
+            world.stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=asked.id)).read(),
+        ):
+            assert await unavailable(attempt) == 1
+        assert await world.get(asked.id) == asked
+    assert len(cast.turns) == 1
 
 
 @pytest.mark.req("DURA-08", "STAT-04")
