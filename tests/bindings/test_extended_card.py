@@ -85,7 +85,7 @@ async def test_an_authors_own_version_is_kept() -> None:
             assert (await extended(world, "ann")).version == version
 
 
-@pytest.mark.req("XCARD-03", "AUTZ-04")
+@pytest.mark.req("XCARD-03", "AUTZ-04", "CARD-11")
 async def test_whoever_may_not_read_it_is_denied() -> None:
     async with serving(Stage(extended=extend).agent, authenticator=ByHeader()) as world:
         refusal = await refused(extended(world, "ann"))
@@ -93,7 +93,7 @@ async def test_whoever_may_not_read_it_is_denied() -> None:
     assert refusal.message == "These credentials may not read the extended card."
 
 
-@pytest.mark.req("XCARD-01", "AUTN-02")
+@pytest.mark.req("XCARD-01", "AUTN-02", "CARD-11")
 @pytest.mark.parametrize("authenticator", [StaticAuthenticator(tokens=[], api_keys=[], api_key_header="k"), Lax()])
 async def test_it_needs_an_authenticated_caller(authenticator: Authenticator) -> None:
     if isinstance(authenticator, StaticAuthenticator):

@@ -124,6 +124,7 @@ async def test_a_walk_over_equal_times_yields_each_task_once(store: Store, size:
         fields = {} if size is None else {"page_size": size}
 
         pages = await walk(world, **fields)
+        assert await walk(world, **fields) == pages
 
         size = size or 50
         assert [len(each) for each in pages] == [size] * (60 // size) + [60 % size] * bool(60 % size)

@@ -101,9 +101,10 @@ async def begun(stage: Stage, count: int = 1) -> None:
             await asyncio.sleep(0.001)
 
 
-async def rest(stream: Any) -> None:
-    while await stream.read():
-        pass
+async def rest(stream: Any, heard: list[pb.StreamResponse]) -> None:
+    """Read a stream to its end, which may be an error."""
+    while item := await stream.read():
+        heard.append(item)
 
 
 async def unavailable(call: Any) -> float:
@@ -196,7 +197,9 @@ async def test_restartable_work_is_handed_over(tmp_path: Path) -> None:
         await begun(cast, 2)
         await world.send(say("more", task_id=task_id, configuration=SOON))
         await home.drain()
-        await unavailable(rest(stream))
+        heard: list[pb.StreamResponse] = []
+        await unavailable(rest(stream, heard))
+        assert kinds(heard) == ["WORKING", "artifact_update"]  # what was pending, although nobody had read it
         await unavailable(sending)
     assert len(cast.turns) == 2  # nobody began on the message that waited
 
@@ -294,7 +297,7 @@ async def test_sigterm_drains_a_real_process(tmp_path: Path) -> None:
             quick = asyncio.ensure_future(stub.SendMessage(say("a b", skill="story")))
             await asyncio.wait([quick], timeout=0.05)
             server.process.send_signal(signal.SIGTERM)
-            await unavailable(rest(stream))
+            await unavailable(rest(stream, []))
             await asyncio.wait([quick])
         assert await asyncio.to_thread(server.process.wait, 10) == 0
     with process(*store, cwd=tmp_path) as server:
