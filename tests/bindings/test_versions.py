@@ -69,7 +69,7 @@ async def test_to_the_letter_a_missing_version_is_0_3(metadata: Any) -> None:
         assert await world.send(say(), metadata=((NAME, "1.0"),))
 
 
-@pytest.mark.req("VERS-02", "CARD-01")
+@pytest.mark.req("VERS-01")
 async def test_the_public_card_needs_no_version() -> None:
     async with serving(Stage().agent, rules=Rules(strict_version=True)) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest(), metadata=((NAME, "77.7"),))

@@ -123,7 +123,7 @@ async def unavailable(call: Any) -> float:
     return float(retry.retry_delay.ToSeconds())
 
 
-@pytest.mark.req("DURA-08", "DOOR-07", "ERRS-06")
+@pytest.mark.req("DURA-08", "ERRS-06")
 async def test_it_turns_away_first_and_lets_running_work_end(tmp_path: Path) -> None:
     cast = Cast()
     async with house(cast.agent, tmp_path) as home:
@@ -215,7 +215,7 @@ async def test_restartable_work_is_handed_over(tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.req("DURA-08", "RPLY-06")
+@pytest.mark.req("DURA-08")
 async def test_those_who_only_watch_are_told_to_come_back(tmp_path: Path) -> None:
     async with house(Cast().agent, tmp_path) as home:
         asked = await home.world.send(say(skill="ask"))
