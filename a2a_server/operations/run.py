@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 import structlog
 from google.protobuf import struct_pb2
 
-from a2a_server.domain.events import millis
+from a2a_server.domain.events import millis, next_status_ms, timestamp
 from a2a_server.domain.lifecycle import is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.briefing import brief
@@ -232,7 +232,14 @@ class Run:
             self.open()
             if event.status_update.status.state != pb.TASK_STATE_WORKING:
                 self.stop(pb.TASK_STATE_WORKING)
+                self._stamp_after(event)
         self.writer.append(event)
+
+    def _stamp_after(self, event: pb.StreamResponse) -> None:
+        """The event was made before the WORKING that now goes in front of it (STAT-04)."""
+        if event.HasField("status_update"):
+            stamp = event.status_update.status.timestamp
+            stamp.CopyFrom(timestamp(next_status_ms(self.status_ms, millis(stamp))))
 
     def answer(self, message: pb.Message) -> bool:
         """Answer a direct turn by a message; False when there is a task already."""

@@ -61,8 +61,9 @@ class Outlet(Protocol):
     def emit(self, event: pb.StreamResponse) -> None:
         """Queue a status update, an artifact update or (direct turns only) a message.
 
-        Task and context id are filled in. Raises `InvalidAgentResponse` for what the protocol forbids: no parts,
-        a foreign task id, several payloads. A move that the task's lifecycle forbids is dropped and logged (STAT-02).
+        The event is the server's from now on; task and context id are filled in. Raises `InvalidAgentResponse` for what
+        the protocol forbids: no parts, a foreign task id, several payloads. A move that the task's lifecycle forbids is
+        dropped and logged (STAT-02).
         """
         ...
 

@@ -421,6 +421,25 @@ async def test_the_time_of_a_status_never_goes_back(store: Store) -> None:
         assert times == sorted(times)
 
 
+@pytest.mark.req("STAT-04", "EXEC-02")
+async def test_the_status_that_makes_the_task_comes_after_those_in_front_of_it(store: Store) -> None:
+    class Ticking(Clock):
+        ms = 0
+
+        def now_ms(self) -> int:
+            self.ms += 1
+            return self.ms
+
+    async def act(request: TurnRequest, outlet: Outlet) -> None:
+        outlet.emit(status(INPUT, "What?"))
+
+    async with serving(Actor(act, plan=Plan(direct=True)), store=store, clock=Ticking()) as world:
+        items = await world.stream(say())
+        stamps = [item.task.status if item.HasField("task") else item.status_update.status for item in items]
+        times = [millis(stamp.timestamp) for stamp in stamps]
+        assert times == sorted(times)
+
+
 @pytest.mark.req("STAT-04")
 async def test_a_status_has_the_time_of_its_making() -> None:
     class Fixed(Clock):

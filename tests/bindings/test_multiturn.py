@@ -18,6 +18,7 @@ from tests.bindings.actors import (
     COMPLETED,
     FAILED,
     INPUT,
+    SUBMITTED,
     WORKING,
     Actor,
     Gate,
@@ -233,6 +234,22 @@ async def test_a_message_to_a_running_task_gets_the_next_turn(store: Store) -> N
         assert [texts(artifact) for artifact in answers[2].artifacts] == [["one"], ["two"], ["three"]]
         assert [answer.status.state for answer in answers] == [COMPLETED] * 3
         assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)
+        await at_rest(world)
+
+
+@pytest.mark.req("SEND-13", "AGNT-04")
+async def test_a_message_to_a_task_that_has_not_begun_waits_with_it(store: Store) -> None:
+    gate = Gate()
+    limits = Limits(running_turns=1, drain_grace=0.05)
+    async with serving(agent := waiting(gate), store=store, limits=limits) as world:
+        await world.send(say("before", configuration=NOW))
+        task = await world.send(say("one", configuration=NOW))
+        answer = await world.send(say("two", task_id=task.id, configuration=NOW))
+        assert answer.status.state == SUBMITTED
+        assert spoken(answer) == ["one", "two"]
+        gate.open()
+        await world.reaches(task.id, COMPLETED)
+        assert [request.message.parts[0].text for request in agent.requests] == ["before", "one", "two"]
         await at_rest(world)
 
 
