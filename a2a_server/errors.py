@@ -35,8 +35,9 @@ class Reason(Enum):
     EXTENSION_SUPPORT_REQUIRED = code.FAILED_PRECONDITION, -32008
     VERSION_NOT_SUPPORTED = code.FAILED_PRECONDITION, -32009, code.UNIMPLEMENTED
 
-    # Not named by the protocol; the numbers below -32009 are ours (security.md, "server-defined").
-    INVALID_ARGUMENT = code.INVALID_ARGUMENT, -32602
+    # Not in the protocol's table; the official SDK knows this one by this name and the protocol's domain.
+    INVALID_PARAMS = code.INVALID_ARGUMENT, -32602
+    # Ours, and so are the numbers below -32009.
     UNAUTHENTICATED = code.UNAUTHENTICATED, -32010
     PERMISSION_DENIED = code.PERMISSION_DENIED, -32011
     OVERLOADED = code.RESOURCE_EXHAUSTED, -32012
@@ -56,7 +57,7 @@ class Reason(Enum):
 
     @property
     def domain(self) -> str:
-        return A2A_DOMAIN if self.is_a2a else SERVER_DOMAIN
+        return A2A_DOMAIN if self.is_a2a or self is Reason.INVALID_PARAMS else SERVER_DOMAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def refuse(violations: Sequence[Violation]) -> NoReturn:
     count = len(violations)
     head = violations[0]
     message = f"{head.field}: {head.description}" if count == 1 else f"{count} fields of the request are wrong."
-    raise A2AError(Reason.INVALID_ARGUMENT, message, violations=violations)
+    raise A2AError(Reason.INVALID_PARAMS, message, violations=violations)
 
 
 def task_not_found(task_id: str) -> A2AError:

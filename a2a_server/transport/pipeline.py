@@ -140,7 +140,7 @@ def decode(message: type[Message], raw: bytes) -> Message:
         return message.FromString(raw)
     except DecodeError:
         fault = f"The request is not a well-formed {message.DESCRIPTOR.full_name}."
-        raise A2AError(Reason.INVALID_ARGUMENT, fault) from None
+        raise A2AError(Reason.INVALID_PARAMS, fault) from None
 
 
 def _key(values: tuple[str, ...]) -> str:

@@ -54,18 +54,14 @@ def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status
 
 
 def _details_of(error: A2AError) -> Iterable[Message]:
-    if error.reason.is_a2a or error.metadata or error.reason not in _PLAIN:
-        yield _info(error)
     if error.violations:
         yield _bad_request(error.violations)
+    if error.metadata or error.reason is not Reason.INTERNAL:  # whose code says it all already
+        yield _info(error)
     if error.retry_after is not None:
         retry = details.RetryInfo()
         retry.retry_delay.FromMilliseconds(round(error.retry_after * 1000))
         yield retry
-
-
-_PLAIN = frozenset({Reason.INVALID_ARGUMENT, Reason.INTERNAL})
-"""Errors whose gRPC code says it all already."""
 
 
 def _info(error: A2AError) -> details.ErrorInfo:

@@ -321,8 +321,8 @@ async def test_bytes_that_are_no_message(raw: bytes) -> None:
         assert refusal == Refusal(
             grpc.StatusCode.INVALID_ARGUMENT,
             "The request is not a well-formed lf.a2a.v1.SendMessageRequest.",
-            reason="",
-            domain="",
+            reason="INVALID_PARAMS",
+            domain="a2a-protocol.org",
             metadata={},
             fields={},
         )

@@ -136,8 +136,9 @@ async def test_every_fault_of_a_message_is_named() -> None:
     async with serving(Stage().agent) as world:
         for attempt in (world.send(wrong), world.stream(wrong)):
             code, text, details = await status_of(attempt)
-            (bad,) = details
+            bad, info = details
             assert isinstance(bad, error_details_pb2.BadRequest)
+            assert info == error_details_pb2.ErrorInfo(reason="INVALID_PARAMS", domain="a2a-protocol.org")
             faults = {fault.field: fault.description for fault in bad.field_violations}
             assert set(faults) == {
                 "message.message_id",
@@ -162,7 +163,7 @@ async def test_one_fault_is_told_in_the_text_as_well() -> None:
 async def test_endless_faults_fit_into_the_trailers() -> None:
     wrong = say(parts=[pb.Part()] * 1000, references=["x" * 300] * 100)
     async with serving(Stage().agent) as world:
-        code, text, (bad,) = await status_of(world.send(wrong))
+        code, text, (bad, _) = await status_of(world.send(wrong))
     assert (code.name, text) == ("INVALID_ARGUMENT", "1100 fields of the request are wrong.")
     assert isinstance(bad, error_details_pb2.BadRequest)
     assert 10 < len(bad.field_violations) < 100

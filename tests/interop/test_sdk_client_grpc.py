@@ -12,7 +12,7 @@ from typing import Any
 
 import grpc
 import pytest
-from a2a.client import A2AClientError, ClientCallContext, ClientConfig, ClientFactory
+from a2a.client import ClientCallContext, ClientConfig, ClientFactory
 from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_extensions
 from a2a.types import Task as SdkTask
 from a2a.utils import errors as sdk
@@ -223,10 +223,7 @@ ERRORS: list[tuple[type[Exception], Scenario]] = [
         sdk.ExtendedAgentCardNotConfiguredError,
         lambda a: a.get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=as_("root")),
     ),
-    (
-        A2AClientError,  # of no class of its own: what is wrong with it stands in its text
-        lambda a: a.list_tasks(pb.ListTasksRequest(page_size=500), context=as_()),
-    ),
+    (sdk.InvalidParamsError, lambda a: a.list_tasks(pb.ListTasksRequest(page_size=500), context=as_())),
 ]
 
 

@@ -34,7 +34,7 @@ def test_nothing_else_ever_happens(secret: bytes, token: str) -> None:
     ):
         with pytest.raises(A2AError) as caught:
             attempt()
-        assert caught.value.reason is Reason.INVALID_ARGUMENT
+        assert caught.value.reason is Reason.INVALID_PARAMS
 
 
 @pytest.mark.req("LIST-15")

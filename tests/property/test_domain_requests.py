@@ -59,7 +59,7 @@ def test_requests(check: Callable[..., None], kind: type[Message], data: st.Data
     if error is None:
         assert not required_violations(request)
     else:
-        assert error.reason is Reason.INVALID_ARGUMENT
+        assert error.reason is Reason.INVALID_PARAMS
         assert error.violations
         for violation in error.violations:
             assert exists(request.DESCRIPTOR, violation.field), violation

@@ -79,7 +79,7 @@ async def test_everything_a_turn_depends_on_can_be_given() -> None:
 async def test_a_refused_request_raises() -> None:
     with pytest.raises(A2AError) as caught:
         await run_turn(agent, skill="nobody")
-    assert caught.value.reason is Reason.INVALID_ARGUMENT
+    assert caught.value.reason is Reason.INVALID_PARAMS
 
 
 @pytest.mark.parametrize("what", ["artifact", "message"])

@@ -18,7 +18,7 @@ TOKEN = seal(SECRET, SCOPE, FILTER, POSITION)
 def refused(secret: bytes, scope: Scope, which: TaskFilter, token: str) -> None:
     with pytest.raises(A2AError) as caught:
         unseal(secret, scope, which, token)
-    assert caught.value.reason is Reason.INVALID_ARGUMENT
+    assert caught.value.reason is Reason.INVALID_PARAMS
     assert [violation.field for violation in caught.value.violations] == ["page_token"]
     assert caught.value.violations[0].description == (
         "not a token of this list; use next_page_token of the previous answer with the same filters"

@@ -35,7 +35,7 @@ def faults_of(check: Callable[..., None], request: Any, **options: Any) -> dict[
         refusal = error
     else:
         return {}
-    assert refusal.reason is Reason.INVALID_ARGUMENT
+    assert refusal.reason is Reason.INVALID_PARAMS
     faults = {violation.field: violation.description for violation in refusal.violations}
     assert len(faults) == len(refusal.violations)
     return faults

@@ -26,13 +26,14 @@ TABLE = [
     ("EXTENDED_AGENT_CARD_NOT_CONFIGURED", "FAILED_PRECONDITION", "FAILED_PRECONDITION", A2A),
     ("EXTENSION_SUPPORT_REQUIRED", "FAILED_PRECONDITION", "FAILED_PRECONDITION", A2A),
     ("VERSION_NOT_SUPPORTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", A2A),
+    ("INVALID_PARAMS", "INVALID_ARGUMENT", "INVALID_ARGUMENT", A2A),  # the official SDK's name
     ("UNAUTHENTICATED", "UNAUTHENTICATED", "UNAUTHENTICATED", OURS),
     ("PERMISSION_DENIED", "PERMISSION_DENIED", "PERMISSION_DENIED", OURS),
     ("OVERLOADED", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED", OURS),
     ("SLOW_READER", "UNAVAILABLE", "UNAVAILABLE", OURS),
     ("UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE", OURS),
 ]
-PLAIN = {"INVALID_ARGUMENT", "INTERNAL"}
+PLAIN = {"INTERNAL"}
 
 
 def test_the_table_is_complete() -> None:
@@ -61,12 +62,12 @@ async def test_every_error_has_its_code_reason_domain_and_metadata(rpc: str, cod
 @pytest.mark.req("ERRS-05")
 async def test_a_validation_error_names_every_field() -> None:
     faults = [Violation("page_size", "must lie in 1..100"), Violation("status", "unknown state")]
-    error = A2AError(Reason.INVALID_ARGUMENT, "Two are wrong.", violations=faults)
+    error = A2AError(Reason.INVALID_PARAMS, "Two are wrong.", violations=faults)
     async with open_door({"GetTask": failing(error)}) as door:
         refusal = await refused(lambda: door.stub.GetTask(pb.GetTaskRequest()))
     assert refusal.code == grpc.StatusCode.INVALID_ARGUMENT
     assert refusal.fields == {"page_size": "must lie in 1..100", "status": "unknown state"}
-    assert refusal.info is None
+    assert refusal.reason == "INVALID_PARAMS"
 
 
 @pytest.mark.req("ERRS-06")
@@ -137,7 +138,7 @@ async def test_an_unknown_method_is_unimplemented() -> None:
 async def test_the_largest_error_still_reaches_the_client() -> None:
     """Trailers beyond the client's bound would turn into an error without any of its details."""
     error = A2AError(
-        Reason.INVALID_ARGUMENT,
+        Reason.INVALID_PARAMS,
         "é" * 5000,
         metadata={f"key{n}": "ü" * 5000 for n in range(50)},
         violations=[Violation(f"message.parts[{n}]", "ö" * 500) for n in range(500)],
@@ -152,7 +153,7 @@ async def test_the_largest_error_still_reaches_the_client() -> None:
 
 
 def test_many_short_violations_are_cut_at_a_hundred() -> None:
-    error = A2AError(Reason.INVALID_ARGUMENT, "", violations=[Violation("a", "b")] * 500)
+    error = A2AError(Reason.INVALID_PARAMS, "", violations=[Violation("a", "b")] * 500)
     details = dict(abort_of(error).trailers)["grpc-status-details-bin"]
     assert isinstance(details, bytes)
     assert details.count(b"\x0a\x01a\x12\x01b") == 100

@@ -176,7 +176,7 @@ async def test_a_bad_idempotency_key_is_refused(values: tuple[str, ...]) -> None
     async with open_door() as door:
         with pytest.raises(A2AError) as caught:
             await door.pipeline.unary("GetTask", pb.GetTaskRequest(), Envelope({"idempotency-key": values}))
-    assert caught.value.reason is Reason.INVALID_ARGUMENT
+    assert caught.value.reason is Reason.INVALID_PARAMS
     assert [violation.field for violation in caught.value.violations] == ["idempotency-key"]
 
 
