@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from typing import Any, cast
 
 import grpc
+from google.protobuf.message import Message
 
+from a2a_server.domain.scope import Scope
 from a2a_server.errors import Violation
+from a2a_server.operations.call import Call, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
-from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.store import Entry, Store, Write
 from generated import a2a_pb2 as pb
 from tests.support.world import Refusal, World, refusal
@@ -152,6 +156,14 @@ def hold_commits(store: Store) -> Gate:
 
     store.commit = held  # type: ignore[method-assign]
     return gate
+
+
+CALL = Call(caller=Caller(), scope=Scope("", ANONYMOUS))
+
+
+async def ask(core: Core, name: str, request: Message) -> Any:
+    """Call an operation without a door, so that the test decides what happens when."""
+    return await cast("UnaryOperation", core.operations[name])(CALL, request)
 
 
 async def log_of(core: Core, task_id: str) -> Sequence[Entry]:

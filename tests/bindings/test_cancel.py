@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any, cast
+from typing import Any
 
 import grpc
 import pytest
 
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason
-from a2a_server.operations.call import Call, UnaryOperation
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
-from a2a_server.ports.authenticator import ANONYMOUS, Caller
+from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.store import StaleWrite, Store
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
@@ -30,6 +29,7 @@ from tests.bindings.actors import (
     Act,
     Actor,
     Gate,
+    ask,
     asking,
     at_rest,
     begun,
@@ -363,7 +363,6 @@ async def test_nothing_of_the_agent_is_published_after_the_cancel(store: Store) 
 @pytest.mark.req("CANC-04", "CANX-02")
 async def test_completion_and_cancels_race_for_one_final_status(store: Store) -> None:
     """Two cancels against one completion, in many interleavings: one terminal status, and honest answers."""
-    call = Call(caller=Caller(), scope=Scope("", ANONYMOUS))
     dice = random.Random(7)
     ends: list[str] = []
 
@@ -380,11 +379,11 @@ async def test_completion_and_cancels_race_for_one_final_status(store: Store) ->
 
     async def try_to_cancel(task_id: str) -> pb.Task | A2AError:
         await pause()
-        cancel_task = cast("UnaryOperation", world.core.operations["CancelTask"])
         try:
-            return cast("pb.Task", await cancel_task(call, pb.CancelTaskRequest(id=task_id)))
+            task: pb.Task = await ask(world.core, "CancelTask", pb.CancelTaskRequest(id=task_id))
         except A2AError as error:
             return error
+        return task
 
     async def pause() -> None:
         for _ in range(dice.randrange(5)):

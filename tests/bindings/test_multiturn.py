@@ -10,6 +10,7 @@ import pytest
 
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.agents import Agent, Turn
+from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
@@ -22,6 +23,7 @@ from tests.bindings.actors import (
     WORKING,
     Actor,
     Gate,
+    ask,
     asking,
     at_rest,
     begun,
@@ -33,7 +35,7 @@ from tests.bindings.actors import (
     texts,
     waiting,
 )
-from tests.support.world import ByHeader, as_user, kinds, refused, say, serving
+from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
 NOW = {"return_immediately": True}
 STRICT = Limits(accept_unknown_contexts=False, drain_grace=0.05)
@@ -348,31 +350,37 @@ async def test_a_message_that_races_with_the_end_is_answered_or_refused(store: S
     gates: dict[str, Gate] = {}
 
     async def act(request: TurnRequest, outlet: Outlet) -> None:
-        gate = gates.get(request.message.message_id)
-        if gate is not None:
-            await gate.wait()
+        if request.number == 1:
+            await gates[request.message.message_id].wait()
         outlet.emit(status(end))
 
+    async def finish(gate: Gate, delay: int) -> None:
+        for _ in range(delay):
+            await asyncio.sleep(0)
+        gate.open()
+
+    async def answer(world: World, task_id: str, delay: int) -> str:
+        for _ in range(delay):
+            await asyncio.sleep(0)
+        try:
+            response = await ask(world.core, "SendMessage", say("two", message_id="two", task_id=task_id))
+        except A2AError as error:
+            assert error.reason is Reason.UNSUPPORTED_OPERATION  # noqa: PT017
+            return "refused"
+        assert response.task.status.state == end
+        return "answered"
+
     async with serving(Actor(act), store=store) as world:
-        for delay in range(60):
-            key = f"first-{delay}"
-            gates[key] = Gate()
+        for delay in range(-20, 20):
+            key = f"first {delay}"
+            gate = gates[key] = Gate()
             task = await world.send(say(message_id=key, configuration=NOW))
-            await gates[key].reached.wait()
-            second = asyncio.ensure_future(world.stub.SendMessage(say("two", message_id="two", task_id=task.id)))
-            for _ in range(delay % 30):
-                await asyncio.sleep(0)
-            gates[key].open()
-            try:
-                answer = (await second).task
-                assert answer.status.state == end
-                outcomes.add("answered")
-            except grpc.aio.AioRpcError as error:
-                assert error.code() == grpc.StatusCode.FAILED_PRECONDITION  # noqa: PT017
-                outcomes.add("refused")
+            await gate.reached.wait()
+            outcome, _ = await asyncio.gather(answer(world, task.id, max(0, -delay)), finish(gate, max(0, delay)))
+            outcomes.add(outcome)
             final = await world.reaches(task.id, end)
-            assert len(final.history) == (2 if "two" in {message.message_id for message in final.history} else 1)
-        assert "answered" in outcomes
+            assert [message.message_id for message in final.history] == [key, "two"][: 1 + (outcome == "answered")]
+        assert outcomes == {"answered", "refused"}
         await at_rest(world)
 
 

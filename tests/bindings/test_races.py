@@ -13,24 +13,23 @@ import pytest
 from a2a_server.domain.events import millis
 from a2a_server.domain.lifecycle import MOVES, TERMINAL
 from a2a_server.domain.reducer import fold
-from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason
-from a2a_server.operations.call import Call, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.timeouts import InputTimeouts
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
-from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.store import Entry, Store
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,
+    CALL,
     COMPLETED,
     FAILED,
     INPUT,
     REJECTED,
     WORKING,
     Actor,
+    ask,
     at_rest,
     chunk,
     log_of,
@@ -39,7 +38,6 @@ from tests.bindings.actors import (
 )
 from tests.support.world import World, say, serving
 
-CALL = Call(caller=Caller(), scope=Scope("", ANONYMOUS))
 LIMITS = Limits(
     running_turns=5, waiting_messages=3, cancel_grace=30.0, drain_grace=0.05, input_timeout=3_600.0, pending_events=8
 )
@@ -125,17 +123,14 @@ class Crowd:
             case 6:
                 await self._follow("SubscribeToTask", pb.SubscribeToTaskRequest(id=task_id))
             case 7:
-                await self._call("CancelTask", pb.CancelTaskRequest(id=task_id))
+                await ask(self.core, "CancelTask", pb.CancelTaskRequest(id=task_id))
             case 8:
                 await InputTimeouts(self.core.runs, 0).sweep()
             case _:
-                await self._call("GetTask", pb.GetTaskRequest(id=task_id))
-
-    async def _call(self, name: str, request: object) -> object:
-        return await cast("UnaryOperation", self.core.operations[name])(CALL, request)
+                await ask(self.core, "GetTask", pb.GetTaskRequest(id=task_id))
 
     async def _send(self, request: pb.SendMessageRequest) -> str:
-        response = cast("pb.SendMessageResponse", await self._call("SendMessage", request))
+        response: pb.SendMessageResponse = await ask(self.core, "SendMessage", request)
         if response.HasField("task"):
             self.ids.append(response.task.id)
         return response.task.id
