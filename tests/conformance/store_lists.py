@@ -172,6 +172,11 @@ class ListPromises:
         assert list(waiting) == [(BOB, "b"), (ANN_ELSEWHERE, "c"), (ANN, "a")]
         assert list(await store.waiting_since(ASKING, 4_000, 2)) == [(BOB, "b"), (ANN_ELSEWHERE, "c")]
 
+    async def test_only_who_was_asked_waits(self, store: Store) -> None:
+        for state in (WORKING, COMPLETED):
+            await Author(store, state=state).create()
+            assert list(await store.waiting_since(state, 9_000, 10)) == []
+
     async def test_a_task_with_a_live_turn_does_not_wait(self, store: Store) -> None:
         author = await Author(store, state=ASKING).start(HERE)
         assert list(await store.waiting_since(ASKING, 9_000, 10)) == []

@@ -7,17 +7,17 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from a2a_server.adapters.sqlite import SqliteStore, writer
+from a2a_server.adapters.sqlite import SqliteStore, schema, writer
 from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.paging import TaskFilter
-from a2a_server.ports.store import Lease, Once, Store, StoreUnavailable, TaskQuery
+from a2a_server.ports.store import Head, Lease, Once, StaleWrite, Store, StoreUnavailable, TaskQuery
 from generated import a2a_pb2 as pb
-from tests.conformance.authors import ANN, ASKING, HERE, THERE, Author, config
+from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
 
 
@@ -103,9 +103,9 @@ class TestGroups:
     async def test_a_bad_write_fails_alone(self, store: SqliteStore) -> None:
         authors = [Author(store) for _ in range(20)]
         writes = [author.write(author.first(), head=author.head()) for author in authors]
-        head = authors[0].head()
-        writes[3] = replace(writes[3], head=replace(head, context_id="\ud800"))
-        writes[7] = replace(writes[7], head=replace(head, status_ms=2**70))
+        bad = {3: Head(b"", "\ud800", ASKING, 1_000), 7: Head(b"", "context", ASKING, 2**70)}
+        for number, head in bad.items():
+            writes[number] = authors[number].write(authors[number].first(), head=head)
         results = await asyncio.gather(*map(store.commit, writes), return_exceptions=True)
         failed = {number: type(result) for number, result in enumerate(results) if result is not None}
         assert failed == {3: UnicodeEncodeError, 7: OverflowError}
@@ -177,6 +177,29 @@ async def test_a_file_broken_from_outside_is_unavailable_and_shows_no_sql(store:
     for use in (author.load(), author.chunk("x"), store.waiting_since(ASKING, 9_000, 1)):
         with pytest.raises(StoreUnavailable, match=r"^the store cannot do it now \(SQLITE_ERROR\)$"):
             await use
+
+
+async def test_totals_are_the_numbers_of_tasks(store: SqliteStore, path: Path) -> None:
+    """No trigger keeps them, so whatever writes a task's state must."""
+    for scope in (ANN, BOB):
+        author = await Author(store, scope=scope).start()
+        await Author(store, scope=scope, state=ASKING).create()
+        await author.become(COMPLETED, end=[1])
+        with pytest.raises(StaleWrite):
+            await Author(store, author.task_id, scope).create()
+    bad = Author(store, context_id="\ud800")  # takes its group down: everything in it is done again
+    results = await asyncio.gather(Author(store).create(), bad.create(), return_exceptions=True)
+    assert [type(result) for result in results] == [Author, UnicodeEncodeError]
+    counted = "SELECT scope, state, count(*) FROM tasks GROUP BY scope, state"
+    with closing(sqlite3.connect(path)) as connection:
+        kept = connection.execute("SELECT scope, state, tasks FROM totals WHERE tasks > 0")
+        assert sorted(kept) == sorted(connection.execute(counted))
+
+
+def test_only_who_was_asked_is_in_the_order_of_waiting() -> None:
+    states = ", ".join(map(str, sorted(INTERRUPTED)))
+    assert f"state IN ({states})" in schema.migrations()[1]
+    assert f"tasks.state IN ({states})" in queries("lists.sql")["waiting_since"]
 
 
 @pytest.mark.parametrize("file", ["keys.sql", "lists.sql", "push.sql", "receipts.sql", "tasks.sql", "turns.sql"])

@@ -3,56 +3,83 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
+from typing import TypeVar
 
+from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.store import Head
 
+_Key = TypeVar("_Key")
 _Place = tuple[int, str]
-_Filter = tuple[Scope | None, str, int]
+_Filter = tuple[str, int]
 
 
 class TaskIndex:
     """One ascending list of (status time, task id) per combination of filters; a list is read from its end."""
 
     def __init__(self) -> None:
-        self._lists: dict[_Filter, list[_Place]] = {}
+        self._scopes: dict[Scope, dict[_Filter, list[_Place]]] = {}
+        self._waiting: dict[int, list[_Place]] = {}
+        """Everybody's tasks in each interrupted state; nobody waits in another."""
 
     def put(self, scope: Scope, task_id: str, old: Head | None, new: Head) -> None:
         """Move a task to where its new head belongs."""
+        lists = self._scopes.get(scope)
+        if lists is None:
+            lists = self._scopes[scope] = {}
         if old is not None:
             if (old.status_ms, old.state, old.context_id) == (new.status_ms, new.state, new.context_id):
                 return
             place = old.status_ms, task_id
-            for key in _filters(scope, old):
-                places = self._lists[key]
-                del places[bisect_left(places, place)]
-                if not places:
-                    del self._lists[key]
+            for key in _filters(old):
+                _remove(lists, key, place)
+            if old.state in INTERRUPTED:
+                _remove(self._waiting, old.state, place)
         place = new.status_ms, task_id
-        for key in _filters(scope, new):
-            insort(self._lists.setdefault(key, []), place)
+        for key in _filters(new):
+            _insert(lists, key, place)
+        if new.state in INTERRUPTED:
+            _insert(self._waiting, new.state, place)
 
     def page(self, scope: Scope, wanted: TaskFilter, after: Position | None, limit: int) -> tuple[Sequence[str], int]:
         """Ids of one page, and the number of tasks on all pages."""
-        places = self._lists.get((scope, wanted.context_id, wanted.state), [])
+        places = self._scopes.get(scope, {}).get((wanted.context_id, wanted.state), [])
         start = 0 if wanted.since_ms is None else bisect_left(places, (wanted.since_ms, ""))
         end = len(places) if after is None else bisect_left(places, (after.status_ms, after.task_id))
         page = places[max(start, end - limit) : end]
         return [task_id for _, task_id in reversed(page)], len(places) - start
 
     def has_context(self, scope: Scope, context_id: str) -> bool:
-        return (scope, context_id, 0) in self._lists
+        return (context_id, 0) in self._scopes.get(scope, {})
 
     def before(self, state: int, before_ms: int) -> Iterator[str]:
-        """Ids of everybody's tasks in a state since before a time, oldest first."""
-        places = self._lists.get((None, "", state), [])
+        """Ids of everybody's tasks in an interrupted state since before a time, oldest first."""
+        places = self._waiting.get(state, [])
         return (task_id for _, task_id in islice(places, bisect_left(places, (before_ms, ""))))
 
 
-def _filters(scope: Scope, head: Head) -> set[_Filter]:
+def _filters(head: Head) -> Collection[_Filter]:
     """Every filter that a task passes. An empty context or state means no filter, also when the task's own is empty."""
     context, state = head.context_id, head.state
-    return {(scope, "", 0), (scope, "", state), (scope, context, 0), (scope, context, state), (None, "", state)}
+    filters = ("", 0), ("", state), (context, 0), (context, state)
+    return filters if context and state else set(filters)
+
+
+def _insert(lists: dict[_Key, list[_Place]], key: _Key, place: _Place) -> None:
+    places = lists.get(key)
+    if places is None:
+        lists[key] = [place]
+    elif places[-1] < place:  # nearly always, as time goes
+        places.append(place)
+    else:
+        insort(places, place)
+
+
+def _remove(lists: dict[_Key, list[_Place]], key: _Key, place: _Place) -> None:
+    places = lists[key]
+    del places[bisect_left(places, place)]
+    if not places:
+        del lists[key]

@@ -34,7 +34,7 @@ class TaskRow:
     """The log: entry n is at n - 1."""
     artifacts: bytes = b""
     shelved: int = 0
-    """The last entry that `artifacts` includes."""
+    """Up to here no entry holds an artifact that `artifacts` lacks."""
     epoch: int = 0
     lease: Lease | None = None
     turns: dict[int, Turn] = field(default_factory=dict)
@@ -52,11 +52,16 @@ class TaskRow:
         self.epoch = write.epoch
         if write.artifacts is not None:
             self.artifacts, self.shelved = write.artifacts, self.number
+        elif self.shelved == write.expected and not any(
+            entry.event.HasField("artifact_update") for entry in write.entries
+        ):
+            self.shelved = self.number
         if write.claim is not None:
             self.lease = write.claim
         if write.state is not None:
             self.state = write.state
-        self.turns.update((turn.number, turn) for turn in write.begin)
+        for turn in write.begin:
+            self.turns[turn.number] = turn
         for number in write.end:
             self.turns.pop(number, None)
         if not self.turns:
@@ -67,6 +72,8 @@ class TaskRow:
         if not artifacts:
             return pb.Task.FromString(self.head.task)
         task = pb.Task.FromString(self.head.task + self.artifacts)  # halves of a message, concatenated, are the message
+        if self.shelved == len(self.wires):
+            return task
         tail = (pb.StreamResponse.FromString(wire) for wire in self.wires[self.shelved :])
         fold(task, (event for event in tail if event.HasField("artifact_update")))  # the head never lags
         return task

@@ -77,9 +77,10 @@ class MemoryStore:
             self._receipts[write.scope, write.once.key] = write.once
 
     def _check(self, write: Write) -> TaskRow | None:
-        found = write.once and self._living(write.scope, write.once.key, write.now_ms)
-        if found and (write.expected or found.task_id != write.task_id):
-            raise Repeated(found)
+        if write.once is not None:
+            found = self._living(write.scope, write.once.key, write.now_ms)
+            if found and (write.expected or found.task_id != write.task_id):
+                raise Repeated(found)
         row = self._tasks.get(write.task_id)
         number, epoch = (row.number, row.epoch) if row else (0, 0)
         if write.expected != number or write.epoch != epoch + (write.claim is not None):

@@ -76,5 +76,6 @@ def _with_artifacts(connection: sqlite3.Connection, key: int, head: bytes) -> pb
 def waiting_since(
     connection: sqlite3.Connection, state: int, before_ms: int, limit: int
 ) -> Sequence[tuple[Scope, str]]:
+    """Of interrupted states only: nobody waits in another, so that their tasks are in no such index."""
     rows = connection.execute(_SQL["waiting_since"], (state, before_ms, limit))
     return [(Scope(tenant, owner), task_id) for tenant, owner, task_id in rows]

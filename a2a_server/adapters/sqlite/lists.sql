@@ -45,9 +45,9 @@ SELECT max(tasks.shelved, coalesce(artifacts.number, 0)),
 FROM tasks LEFT JOIN artifacts ON artifacts.task = tasks.key WHERE tasks.key = ?
 
 -- name: waiting_since
--- CROSS JOIN keeps this order of tables: the oldest tasks first, until enough are found.
+-- CROSS JOIN keeps this order of tables: the oldest tasks first, until enough are found. The states are the index's.
 SELECT scopes.tenant, scopes.owner, tasks.id
 FROM tasks INDEXED BY tasks_by_age CROSS JOIN leases ON leases.task = tasks.key AND leases.turns = 0
 CROSS JOIN scopes ON scopes.key = tasks.scope
-WHERE tasks.state = ? AND tasks.status_ms < ?
+WHERE tasks.state = ? AND tasks.state IN (6, 8) AND tasks.status_ms < ?
 ORDER BY tasks.status_ms, tasks.id LIMIT ?

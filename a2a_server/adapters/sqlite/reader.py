@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from a2a_server.adapters.sqlite.schema import connect_reader
+from a2a_server.adapters.sqlite.threads import work_in_the_background
 from a2a_server.adapters.sqlite.writer import unavailable
 
 T = TypeVar("T")
@@ -22,7 +23,7 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self._near = connect_reader(path, timeout=0)  # the event loop's; it must never wait
         self._far = connect_reader(path, timeout=5)
-        self._thread = ThreadPoolExecutor(1, "sqlite-reader")
+        self._thread = ThreadPoolExecutor(1, "sqlite-reader", initializer=work_in_the_background)
 
     def read(self, work: Work[T]) -> T:
         """Read in the calling thread, the event loop's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from a2a_server.adapters.sqlite import push, receipts, turns
@@ -10,13 +11,16 @@ from a2a_server.adapters.sqlite.keys import exists, scope_key
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Entry, Record, StaleWrite, Write
+from a2a_server.ports.store import Entry, Head, Record, StaleWrite, Write
 from generated import a2a_pb2 as pb
 
 _SQL = queries("tasks.sql")
 
 _ARTIFACT = bytes([pb.StreamResponse.ARTIFACT_UPDATE_FIELD_NUMBER << 3 | 2])
 """The first byte of a serialised event that updates an artifact: field number and wire type (a nested message)."""
+
+_APPEND = tuple(_SQL["append"] + ", (?, ?, ?)" * more for more in range(8))
+"""For one entry, two, three …: a few rows in one statement take two thirds of the time that one by one they would."""
 
 
 class Stored(NamedTuple):
@@ -26,55 +30,84 @@ class Stored(NamedTuple):
     epoch: int
     shelved: int
     number: int
-
-
-_ABSENT = Stored(0, 0, 0, 0)
+    state: int
 
 
 def commit(connection: sqlite3.Connection, write: Write) -> None:
-    stored = _check(connection, write)
-    key = _put_head(connection, write, stored)
-    number = write.expected + len(write.entries)
+    if write.once is not None:
+        receipts.check(connection, write, write.once)
+    key = _change(connection, write) if write.expected else _create(connection, write)
     if write.entries:
-        connection.executemany(_SQL["append"], [(key, entry.number, entry.wire) for entry in write.entries])
+        _append(connection, key, write.entries)
     if write.artifacts is not None:
-        connection.execute(_SQL["artifacts"], (key, number, write.artifacts))
+        connection.execute(_SQL["artifacts"], (key, write.expected + len(write.entries), write.artifacts))
     if write.state is not None:
         connection.execute(_SQL["agent_state"], (key, write.state))
-    turns.apply(connection, key, write)
-    push.apply(connection, key, write)
+    if write.configs or write.owe:
+        push.apply(connection, key, write)
     if write.once is not None:
         receipts.leave(connection, write.scope, write.once)
 
 
-def _check(connection: sqlite3.Connection, write: Write) -> Stored:
-    if write.once is not None:
-        receipts.check(connection, write, write.once)
+def _create(connection: sqlite3.Connection, write: Write) -> int:
+    if write.epoch != (write.claim is not None):
+        raise StaleWrite(write.task_id)
+    key = _insert(connection, write)
+    if key is None:
+        if exists(connection, write.task_id):
+            raise StaleWrite(write.task_id)  # perhaps in another scope; to the caller it looks the same
+        scope_key(connection, write.scope)
+        key = _insert(connection, write)
+    assert key is not None  # noqa: S101 - the id is free, and the scope has its number
+    turns.create(connection, key, write)
+    return key
+
+
+def _insert(connection: sqlite3.Connection, write: Write) -> int | None:
+    """The first statement of a creation is also its check: it does nothing when the id is taken."""
+    head = write.head
+    assert head is not None  # noqa: S101 - a write that creates has one
+    row = write.scope.tenant, write.scope.owner, write.task_id, *_columns(write, head, shelved=0)
+    cursor = connection.execute(_SQL["create"], row)
+    if not cursor.rowcount:
+        return None
+    connection.execute(_SQL["enter"], (cursor.lastrowid, head.state))
+    return cursor.lastrowid
+
+
+def _change(connection: sqlite3.Connection, write: Write) -> int:
     row = connection.execute(_SQL["writable"], (write.task_id, write.scope.tenant, write.scope.owner)).fetchone()
-    stored = Stored(*row) if row else _ABSENT
+    if row is None:
+        raise StaleWrite(write.task_id)
+    stored = Stored(*row)
     if write.expected != stored.number or write.epoch != stored.epoch + (write.claim is not None):
         raise StaleWrite(write.task_id)
-    if row is None and exists(connection, write.task_id):
-        raise StaleWrite(write.task_id)  # in another scope; to the caller it looks the same
-    return stored
+    head, key = write.head, stored.key
+    if head is not None:
+        connection.execute(_SQL["head"], (*_columns(write, head, stored.shelved), key))
+        if head.state != stored.state:
+            connection.execute(_SQL["leave"], (key, stored.state))
+            connection.execute(_SQL["enter"], (key, head.state))
+    turns.apply(connection, key, write)
+    return key
 
 
-def _put_head(connection: sqlite3.Connection, write: Write, stored: Stored) -> int:
-    head = write.head
-    if head is None:
-        return stored.key
+def _columns(write: Write, head: Head, shelved: int) -> tuple[str, int, int, int, int, bytes]:
     number = write.expected + len(write.entries)
     # While the log has no artifacts that a reader must fold, the tail to be searched for them stays empty.
-    idle = stored.shelved == write.expected and not any(entry.wire.startswith(_ARTIFACT) for entry in write.entries)
-    shelved = number if idle or write.artifacts is not None else stored.shelved
-    columns = head.context_id, head.state, head.status_ms, number, shelved, head.task
-    if stored.key:
-        connection.execute(_SQL["head"], (*columns, stored.key))
-        return stored.key
-    scope = scope_key(connection, write.scope)
-    key = connection.execute(_SQL["create"], (scope, write.task_id, *columns)).lastrowid
-    connection.execute(_SQL["create_lease"], (key,))
-    return int(key or 0)
+    if write.artifacts is not None or (
+        shelved == write.expected and not any(entry.wire.startswith(_ARTIFACT) for entry in write.entries)
+    ):
+        shelved = number
+    return head.context_id, head.state, head.status_ms, number, shelved, head.task
+
+
+def _append(connection: sqlite3.Connection, key: int, entries: Sequence[Entry]) -> None:
+    if len(entries) <= len(_APPEND):
+        row = [column for entry in entries for column in (key, entry.number, entry.wire)]
+        connection.execute(_APPEND[len(entries) - 1], row)
+    else:
+        connection.executemany(_SQL["append"], [(key, entry.number, entry.wire) for entry in entries])
 
 
 def load(connection: sqlite3.Connection, scope: Scope, task_id: str) -> Record | None:

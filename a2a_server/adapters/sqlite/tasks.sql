@@ -1,15 +1,23 @@
 -- name: writable
 -- What a writer must know about a task: one seek each in tasks, leases, artifacts and the index of events.
 SELECT tasks.key, leases.epoch, max(tasks.shelved, coalesce(artifacts.number, 0)),
-       max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0))
+       max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)), tasks.state
 FROM tasks JOIN leases ON leases.task = tasks.key LEFT JOIN artifacts ON artifacts.task = tasks.key
 WHERE tasks.id = ? AND tasks.scope = (SELECT key FROM scopes WHERE tenant = ? AND owner = ?)
 
 -- name: create
-INSERT INTO tasks (scope, id, context_id, state, status_ms, number, shelved, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+-- Nothing happens when the id is taken, by whomever, or when the scope has no number yet.
+INSERT OR IGNORE INTO tasks (scope, id, context_id, state, status_ms, number, shelved, head)
+VALUES ((SELECT key FROM scopes WHERE tenant = ? AND owner = ?), ?, ?, ?, ?, ?, ?, ?)
 
--- name: create_lease
-INSERT INTO leases (task) VALUES (?)
+-- name: enter
+-- One task more in a state.
+INSERT INTO totals (scope, state, tasks) VALUES ((SELECT scope FROM tasks WHERE key = ?), ?, 1)
+ON CONFLICT (scope, state) DO UPDATE SET tasks = tasks + 1
+
+-- name: leave
+-- And one fewer.
+UPDATE totals SET tasks = tasks - 1 WHERE scope = (SELECT scope FROM tasks WHERE key = ?) AND state = ?
 
 -- name: head
 UPDATE tasks SET context_id = ?, state = ?, status_ms = ?, number = ?, shelved = ?, head = ? WHERE key = ?

@@ -11,9 +11,20 @@ from a2a_server.ports.store import Claimed, Lease, Renewal, Turn, Write
 
 _SQL = queries("turns.sql")
 
+_NOBODYS = Lease("", 0)
+
+
+def create(connection: sqlite3.Connection, task: int, write: Write) -> None:
+    """The lease and the turns of a new task."""
+    turns = {turn.number: turn.request for turn in write.begin if turn.number not in write.end}
+    lease = write.claim or _NOBODYS
+    connection.execute(_SQL["create"], (task, write.epoch, lease.replica, lease.until_ms, len(turns)))
+    for number, request in turns.items():
+        connection.execute(_SQL["begin"], (task, number, request))
+
 
 def apply(connection: sqlite3.Connection, task: int, write: Write) -> None:
-    """What a write changes about the turns and the lease of its task."""
+    """What a write changes about the turns and the lease of a task."""
     if write.claim is not None:
         _lease(connection, task, write.epoch, write.claim)
     if not write.begin and not write.end:

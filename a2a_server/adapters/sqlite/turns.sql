@@ -1,3 +1,6 @@
+-- name: create
+INSERT INTO leases (task, epoch, replica, until_ms, turns) VALUES (?, ?, ?, ?, ?)
+
 -- name: lease
 UPDATE leases SET epoch = ?, replica = ?, until_ms = ? WHERE task = ?
 

@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Generic, TypeVar
 
+from a2a_server.adapters.sqlite.threads import work_in_the_background
 from a2a_server.ports.store import Repeated, StaleWrite, StoreUnavailable
 
 _GROUP = 128
@@ -137,6 +138,7 @@ class Writer:
     # -- in the thread
 
     def _run(self) -> None:
+        work_in_the_background()
         while (group := self._begun.get()) is not None:
             self._complete(group)
             with suppress(RuntimeError):  # the loop was closed: nobody is left to be told
