@@ -25,6 +25,11 @@ _LENGTH_DELIMITED: Final = 2
 _SEVEN_BITS: Final = 0x7F
 
 
+def is_void(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
+    """Whether a value is none at all: JSON's null is one, and so is an empty object."""
+    return isinstance(value, struct_pb2.Value) and value.WhichOneof("kind") is None
+
+
 def too_deep(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
     # Every level costs two bytes, which settles most cases. For the others the parser itself is asked, with lists put
     # around the value: counting in Python would take longer than everything else done for a large request.

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import base64
 import hmac
-from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import Violation, refuse
@@ -20,8 +19,7 @@ _MAC_SIZE: Final = 16
 _TIME_SIZE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFilter:
+class TaskFilter(NamedTuple):
     """What a list asks for; every member that is set narrows the result (LIST-02, LIST-03)."""
 
     context_id: str = ""
@@ -29,8 +27,7 @@ class TaskFilter:
     since_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A place in the order of lists: status time newest first, then task id, greatest first (LIST-05, LIST-06)."""
 
     status_ms: int

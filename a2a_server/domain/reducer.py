@@ -14,21 +14,23 @@ from generated import a2a_pb2 as pb
 
 def apply_status(head: pb.Task, status: pb.TaskStatus) -> None:
     """Set the status; a question that was waiting joins the history, a progress message does not (GEN-09)."""
-    _keep_question(head)
-    head.status.CopyFrom(status)
+    current = head.status
+    _keep_question(head, current)
+    current.CopyFrom(status)
 
 
 def add_message(head: pb.Task, message: pb.Message) -> None:
     """A message joins the history, after the question it may be the answer to."""
-    if _keep_question(head):
-        head.status.ClearField("message")  # or the next status would put the question after its answer, once more
-    head.history.append(message)
+    current = head.status
+    if _keep_question(head, current):
+        current.ClearField("message")  # or the next status would put the question after its answer, once more
+    head.history.add().CopyFrom(message)
 
 
-def _keep_question(head: pb.Task) -> bool:
-    if head.status.state not in INTERRUPTED or not head.status.HasField("message"):
+def _keep_question(head: pb.Task, current: pb.TaskStatus) -> bool:
+    if current.state not in INTERRUPTED or not current.HasField("message"):
         return False
-    head.history.append(head.status.message)
+    head.history.add().CopyFrom(current.message)
     return True
 
 
@@ -39,8 +41,9 @@ class ArtifactShelf:
 
     def __init__(self, task: pb.Task | None = None) -> None:
         """Wrap a task that is the shelf's own from now on; it may hold more than artifacts."""
+        found = [] if task is None else task.artifacts[:]
         self._task = pb.Task() if task is None else task
-        self._artifacts = {artifact.artifact_id: artifact for artifact in self._task.artifacts}
+        self._artifacts = {artifact.artifact_id: artifact for artifact in found}
         self._closed: set[str] = set()
         self.size = 0
         """Bytes of the updates applied here so far: what a rewrite of the artifacts would save a reader."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """Part of every lookup; what lies outside does not exist for the caller."""
 
+    # A tuple, because it is part of many keys: hashed and compared several times per call.
     tenant: str
     owner: str

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.domain import validation
-from a2a_server.domain.structure import required_violations
+from a2a_server.domain.compiled import checker_of
+from a2a_server.domain.structure import faults_of, required_violations
 from a2a_server.errors import A2AError, Reason
 from generated import a2a_pb2 as pb
 from tests.property.messages import messages
@@ -81,6 +82,15 @@ def test_required_members_of_a_message(message: pb.Message) -> None:
     faults = {violation.field for violation in required_violations(message)}
     absent = {"message_id": not message.message_id, "parts": not message.parts, "role": message.role not in {1, 2}}
     assert {name: name in faults for name in absent} == absent
+
+
+@pytest.mark.parametrize("kind", [pb.SendMessageRequest, pb.StreamResponse, pb.Task, pb.AgentCard])
+@given(data=st.data())
+def test_the_short_answer_is_the_long_one(kind: type[Message], data: st.DataObject) -> None:
+    message = data.draw(messages(kind))
+    before = message.SerializeToString(deterministic=True)
+    assert checker_of(message.DESCRIPTOR)(message) is (not faults_of(message, ""))
+    assert message.SerializeToString(deterministic=True) == before
 
 
 @given(messages(pb.AgentCard))

@@ -1,7 +1,5 @@
 """Cursors, and whose they are."""
 
-from dataclasses import replace
-
 import pytest
 
 from a2a_server.domain.paging import Position, TaskFilter, seal, seal_after, unseal, unseal_after
@@ -47,7 +45,7 @@ def test_cursors_of_others_are_refused(scope: Scope) -> None:
 
 @pytest.mark.parametrize(
     "which",
-    [replace(FILTER, context_id=""), replace(FILTER, state=3), replace(FILTER, since_ms=None), TaskFilter()],
+    [FILTER._replace(context_id=""), FILTER._replace(state=3), FILTER._replace(since_ms=None), TaskFilter()],
     ids=str,
 )
 def test_cursors_of_other_filters_are_refused(which: TaskFilter) -> None:
