@@ -140,7 +140,7 @@ class Agent:
 
     def plan(self, request: pb.SendMessageRequest, state: bytes) -> Plan:
         try:
-            begun = Saved.load(state).skill
+            begun = Saved.load(state).skill if state else ""
         except InvalidAgentResponse:
             return Plan()  # the turn itself will say so
         skill = self._skills.get(begun or _named(request) or self._default)

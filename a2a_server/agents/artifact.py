@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeAlias, TypedDict
+from typing import NamedTuple, Self, TypeAlias, TypedDict
 
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.parts import Chunk, Json, as_part, as_parts, to_struct
@@ -26,8 +25,7 @@ class LabelFields(TypedDict, total=False):
     extensions: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
+class Label(NamedTuple):
     """What an artifact says about itself beside its parts."""
 
     name: str

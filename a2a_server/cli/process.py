@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import AsyncExitStack
 
 import click
 import uvloop
 
 from a2a_server.cli.loading import load_agent
 from a2a_server.cli.logging import configure
+from a2a_server.cli.tuning import collect_seldom, patient_threads
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
 from a2a_server.serve import Server, running
@@ -39,7 +41,10 @@ async def _serve(settings: Settings, agent: Agent) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stop, number)
-    async with running(settings, agent) as server:
+    async with AsyncExitStack() as stack:
+        with patient_threads():
+            server = await stack.enter_async_context(running(settings, agent))
+        collect_seldom()
         click.echo(welcome(settings, server))
         await stop.wait()
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from google.protobuf.message import Message
 
@@ -13,8 +12,7 @@ from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Entry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(NamedTuple):
     """One call after the pipeline has settled version, caller, tenant and extensions."""
 
     caller: Caller

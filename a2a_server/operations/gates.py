@@ -18,7 +18,8 @@ class Gates:
         self._agent = agent
         self._capabilities = card.capabilities
         self._default_modes = tuple(card.default_input_modes)
-        self._skill_modes = {skill.id: tuple(skill.input_modes) for skill in card.skills}
+        self._skill_modes = {skill.id: (*self._default_modes, *skill.input_modes) for skill in card.skills}
+        self._only = next(iter(self._skill_modes.values())) if len(self._skill_modes) == 1 else self._default_modes
 
     def streaming(self) -> None:
         if not self._capabilities.streaming:
@@ -44,9 +45,7 @@ class Gates:
 
     def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:
         """What the agent takes, and what the addressed skill takes besides."""
-        if SKILL_KEY not in request.metadata.fields:
-            return self._default_modes if len(self._skill_modes) != 1 else self._with(*self._skill_modes)
-        return self._with(request.metadata.fields[SKILL_KEY].string_value)
-
-    def _with(self, skill_id: str) -> Sequence[str]:
-        return (*self._default_modes, *self._skill_modes.get(skill_id, ()))
+        fields = request.metadata.fields
+        if SKILL_KEY not in fields:
+            return self._only
+        return self._skill_modes.get(fields[SKILL_KEY].string_value, self._default_modes)

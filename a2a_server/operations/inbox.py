@@ -16,7 +16,7 @@ class Inbox:
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._jobs = deque(jobs)
-        self._arrived = asyncio.Event()
+        self._arrived: asyncio.Event | None = None
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -33,9 +33,12 @@ class Inbox:
 
     def wake(self) -> None:
         """Let all listeners look again."""
-        self._arrived.set()
+        if self._arrived is not None:
+            self._arrived.set()
 
     async def arrival(self) -> None:
         """Wait until there is a reason to look again."""
+        if self._arrived is None:  # few turns ever listen
+            self._arrived = asyncio.Event()
         self._arrived.clear()
         await self._arrived.wait()

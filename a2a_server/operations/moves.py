@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from a2a_server.domain.events import agent_message, millis, next_status_ms, status_event, text_part
+from a2a_server.domain.events import agent_message, next_status_ms, status_event, text_part
 from a2a_server.domain.lifecycle import may_move
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
@@ -25,5 +25,5 @@ def move(
         message = agent_message(shop.ids.new(), writer.context_id, writer.task_id, [text_part(text)])
         for name, value in (details or {}).items():
             message.metadata[name] = value
-    at = next_status_ms(millis(writer.head.status.timestamp), shop.clock.now_ms())
+    at = next_status_ms(writer.status_ms, shop.clock.now_ms())
     return status_event(writer.task_id, writer.context_id, state, at, message)

@@ -15,7 +15,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
 from a2a_server.domain.events import millis, next_status_ms, timestamp
-from a2a_server.domain.lifecycle import is_terminal, may_move
+from a2a_server.domain.lifecycle import TERMINAL, may_move
 from a2a_server.domain.structure import required_violations
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
 from generated import a2a_pb2 as pb
@@ -47,10 +47,10 @@ class TurnOutlet:
 
     def emit(self, event: pb.StreamResponse) -> None:
         match event.WhichOneof("payload"):
-            case "status_update":
-                self._status(event)
             case "artifact_update":
                 self._artifact(event)
+            case "status_update":
+                self._status(event)
             case "message":
                 self._reply(event.message)
             case "task":
@@ -60,32 +60,31 @@ class TurnOutlet:
 
     def _status(self, event: pb.StreamResponse) -> None:
         update, run = event.status_update, self._run
-        state = update.status.state
+        status, writer = update.status, run.writer
+        state = status.state
         self._address(update)
-        if update.status.HasField("message"):
-            self._voice(update.status.message)
+        if status.HasField("message"):
+            self._voice(status.message)
         _check("status_update", update)
-        old = run.state
-        if self.over or not may_move(old, state):
-            return self._drop(event, f"{_name(old)} → {_name(state)} is not allowed")
-        given = millis(update.status.timestamp) if update.status.HasField("timestamp") else run.clock.now_ms()
-        update.status.timestamp.CopyFrom(timestamp(next_status_ms(run.status_ms, given)))
+        if self.over or not may_move(writer.state, state):
+            return self._drop(event, f"{_name(writer.state)} → {_name(state)} is not allowed")
+        given = millis(status.timestamp) if status.HasField("timestamp") else run.shop.clock.now_ms()
+        status.timestamp.CopyFrom(timestamp(next_status_ms(writer.status_ms, given)))
         if state == pb.TASK_STATE_COMPLETED and run.inbox:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
-            update.status.state = pb.TASK_STATE_WORKING
+            status.state = pb.TASK_STATE_WORKING
             self.over = True
         run.record(event)
         return None
 
     def _artifact(self, event: pb.StreamResponse) -> None:
         update, run = event.artifact_update, self._run
-        artifact_id = update.artifact.artifact_id
         self._address(update)
         _check("artifact_update", update)
-        if self.over or is_terminal(run.state):
+        if self.over or run.writer.state in TERMINAL:
             return self._drop(event, "the turn is over")
-        if update.append and run.writer.shelf.closed(artifact_id):
-            return self._drop(event, f"artifact {artifact_id} had its last chunk")
+        if update.append and run.writer.shelf.closed(update.artifact.artifact_id):
+            return self._drop(event, f"artifact {update.artifact.artifact_id} had its last chunk")
         run.record(event)
         return None
 

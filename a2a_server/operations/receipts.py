@@ -27,12 +27,12 @@ class Receipts:
     def make(self, call: Call, request: pb.SendMessageRequest, new_id: Callable[[], str]) -> Once | None:
         """The receipt of this send; None when nobody asked for one."""
         limits = self._limits
+        if not (call.idempotency_key or limits.idempotency_window):
+            return None
         if call.idempotency_key:
             key, window = f"key:{call.idempotency_key}", limits.idempotency_key_window
-        elif limits.idempotency_window:
-            key, window = f"message:{request.message.message_id}", limits.idempotency_window
         else:
-            return None
+            key, window = f"message:{request.message.message_id}", limits.idempotency_window
         return Once(key, fingerprint(request), new_id(), self._clock.now_ms() + int(window * 1000))
 
     async def find(self, call: Call, once: Once) -> Once | None:

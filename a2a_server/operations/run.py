@@ -133,11 +133,12 @@ class Run:
 
     async def _slot(self) -> bool:
         """Wait for a slot in order of arrival; False when the task was canceled while it waited."""
-        self._granted = asyncio.get_running_loop().create_future()
         self._place = self.shop.slots.enter(self._owner, self._grant)
-        if self._place is not None:
-            await self._granted
-        canceled, self._place = self._place is not None and self._place.canceled, None
+        if self._place is None:
+            return True
+        self._granted = asyncio.get_running_loop().create_future()
+        await self._granted
+        canceled, self._place = self._place.canceled, None
         return not canceled
 
     def _grant(self) -> None:
@@ -222,10 +223,6 @@ class Run:
     def observers(self) -> Sequence[Observer]:
         return self.shop.observers
 
-    @property
-    def status_ms(self) -> int:
-        return millis(self.writer.head.status.timestamp)
-
     def record(self, event: pb.StreamResponse) -> None:
         """Put a checked event into the log, in front of it the task if it does not exist yet (EXEC-02)."""
         if not self.exists:
@@ -239,7 +236,7 @@ class Run:
         """The event was made before the WORKING that now goes in front of it (STAT-04)."""
         if event.HasField("status_update"):
             stamp = event.status_update.status.timestamp
-            stamp.CopyFrom(timestamp(next_status_ms(self.status_ms, millis(stamp))))
+            stamp.CopyFrom(timestamp(next_status_ms(self.writer.status_ms, millis(stamp))))
 
     def answer(self, message: pb.Message) -> bool:
         """Answer a direct turn by a message; False when there is a task already."""

@@ -64,6 +64,8 @@ class Runs:
 
     async def references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:
         """Tasks the caller may see; others are treated as absent, without saying why (CTX-11)."""
+        if not message.reference_task_ids:
+            return ()
         load, most = self.shop.store.load, self.shop.limits.reference_tasks
         named = [task_id for task_id in message.reference_task_ids[:most] if may_exist(task_id)]
         return [record.task for task_id in named if (record := await load(call.scope, task_id))]
@@ -72,7 +74,8 @@ class Runs:
 
     async def _create(self, job: Job, once: Once | None) -> Ticket:
         call, request = job.call, job.request
-        await self._check_context(call, request.message.context_id)
+        if request.message.context_id and not self.shop.limits.accept_unknown_contexts:
+            await self._check_context(call, request.message.context_id)
         plan = self.shop.agent.plan(request, b"")
         task_id = once.task_id if once else self.shop.ids.new()
         writer = self._writer(call.scope, Record(self._new_task(task_id, request.message), 0, 0))
@@ -93,7 +96,8 @@ class Runs:
         self.live[run.task_id] = run
         run.launch(confirm=once is not None, on_end=self._ended)
         run.open()
-        return await _confirmed(run, Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0)))
+        ticket = Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0))
+        return ticket if run.confirmed is None else await _confirmed(run, ticket)
 
     def _launch_direct(self, run: Run, job: Job, once: Once | None) -> Ticket:
         """No task exists before the agent shows that it needs one."""
@@ -110,8 +114,6 @@ class Runs:
         return pb.Task(id=task_id, context_id=message.context_id, status=status, history=[message])
 
     async def _check_context(self, call: Call, context_id: str) -> None:
-        if not context_id or self.shop.limits.accept_unknown_contexts:
-            return
         if not await self.shop.store.has_context(call.scope, context_id):
             refuse([Violation("message.context_id", f"{context_id[:200]!r} is no context of yours; leave it out")])
 

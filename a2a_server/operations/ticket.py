@@ -77,7 +77,7 @@ class Ticket:
             return self._judge(pb.StreamResponse(status_update=update))
         while True:
             for entry in await self.reader.next():
-                if self.answered_by(entry):
+                if entry.event.HasField("status_update") and self.answered_by(entry):
                     return self._judge(entry.event)
 
     def _judge(self, event: pb.StreamResponse) -> None:

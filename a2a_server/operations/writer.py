@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from a2a_server.domain.events import millis
-from a2a_server.domain.lifecycle import is_stopping
+from a2a_server.domain.lifecycle import STOPPING
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
 from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write
 from generated import a2a_pb2 as pb
@@ -27,6 +27,13 @@ _TAIL_BYTES = 64 * 1024
 """A read folds at most this much tail, or as much again as the artifacts already hold: amortised, a chunk is O(1)."""
 
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
+
+_BURST = 4
+"""A task, WORKING, one artifact, COMPLETED: what a plain answer consists of."""
+
+_BREATH = 0.001
+_STEPS_TO_THE_DOOR = 4
+"""Turns of the loop from an event to the wire: the commit is scheduled, done, its reader wakes, its door sends."""
 
 logger = structlog.get_logger()
 
@@ -50,6 +57,8 @@ class TaskWriter:
         self.epoch = record.epoch
         self.shelf = ArtifactShelf(_take_artifacts(record.task))
         self.head = record.task
+        self.state: int = record.task.status.state
+        self.status_ms = millis(record.task.status.timestamp)
         self.committed = record.number > 0
         self._ours = not self.committed
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
@@ -70,6 +79,7 @@ class TaskWriter:
         self._once: Once | None = None
         self._now_ms = 0
         self._scheduled = False
+        self._breathed = 0.0
         self._draining = False
         self._committing = False
         self._commits = 0
@@ -79,10 +89,6 @@ class TaskWriter:
         self.patient = False
         """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
         self._pausing: asyncio.Future[None] | None = None
-
-    @property
-    def state(self) -> int:
-        return self.head.status.state
 
     def snapshot(self) -> pb.Task:
         """A copy of the whole task."""
@@ -98,24 +104,26 @@ class TaskWriter:
         if self.closed is not None:
             return self.number
         self.number += 1
-        entry = Entry.of(self.number, event)
-        self._fold(event, len(entry.wire))
-        self._pending.append(entry)
-        self._schedule()
+        wire = event.SerializeToString()
+        if event.HasField("artifact_update"):
+            self.shelf.apply(event.artifact_update)
+            self._tail += len(wire)
+        else:
+            self._fold(event)
+        self._pending.append(Entry(self.number, event, wire))
+        if not (self._scheduled or self._draining):
+            self._schedule()
         return self.number
 
-    def _fold(self, event: pb.StreamResponse, size: int) -> None:
-        match event.WhichOneof("payload"):
-            case "artifact_update":
-                self.shelf.apply(event.artifact_update)
-                self._tail += size
-                return
-            case "status_update":
-                apply_status(self.head, event.status_update.status)
-                self._stopping = is_stopping(event.status_update.status.state)
-            case "message":
-                add_message(self.head, event.message)
+    def _fold(self, event: pb.StreamResponse) -> None:
         self._head_changed = True
+        if event.HasField("status_update"):
+            status = event.status_update.status
+            apply_status(self.head, status)
+            self.state, self.status_ms = status.state, millis(status.timestamp)
+            self._stopping = self.state in STOPPING
+        elif event.HasField("message"):
+            add_message(self.head, event.message)
 
     def claim(self, lease: Lease) -> None:
         """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
@@ -212,7 +220,17 @@ class TaskWriter:
             raise self.closed
 
     async def room(self) -> None:
-        """Wait while too many events wait for the disk; safe to cancel."""
+        """Wait while too many events wait for the disk; safe to cancel.
+
+        A burst from an agent that never pauses is let out now and then, so that its first event leaves while it goes
+        on (STRM-08). Turns of few events are spared that: they are to cost one commit.
+        """
+        if self._scheduled and len(self._pending) > _BURST:
+            loop = asyncio.get_running_loop()
+            if (now := loop.time()) > self._breathed + _BREATH:
+                for _ in range(_STEPS_TO_THE_DOOR):
+                    await asyncio.sleep(0)
+                self._breathed = now
         while len(self._pending) >= self._pending_limit:
             await self._next_commit()
 
@@ -298,8 +316,7 @@ class TaskWriter:
         if not self._head_changed:
             return None
         self._head_changed = False
-        status = self.head.status
-        return Head(self.head.SerializeToString(), self.context_id, status.state, millis(status.timestamp))
+        return Head(self.head.SerializeToString(), self.context_id, self.state, self.status_ms)
 
     def _take_shelf(self) -> bytes | None:
         """At a stop everything is folded, so that reading a resting task is reading one row."""

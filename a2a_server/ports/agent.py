@@ -30,7 +30,7 @@ class Plan:
     """The turn may answer with a bare Message: no task exists before its first other event (SEND-09)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # one per turn: freezing it would cost as much as the copy of the task
 class TurnRequest:
     """Everything an agent may know about the message it answers."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from generated import a2a_pb2 as pb
 
@@ -24,8 +24,7 @@ class Caller:
     """Whether this caller may read the extended agent card (XCARD-03)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(NamedTuple):
     """What a door knows about the peer: metadata with lower-case names, and the names in its certificate."""
 
     metadata: Mapping[str, Sequence[str]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
@@ -28,8 +28,7 @@ class StoreRefused(Exception):  # noqa: N818 - a verdict, not a malfunction
     """The store cannot be used as it is configured; the message is for the operator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One event of a task's log. `wire` is the event serialised, made once and shared by the store and all readers.
 
     Payloads: `task` (number 1, the task as created), `status_update`, `artifact_update`, and `message`: a message
@@ -45,8 +44,7 @@ class Entry:
         return cls(number, event, event.SerializeToString())
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The task without artifacts, and the keys that lists are ordered and filtered by."""
 
     task: bytes
@@ -55,8 +53,7 @@ class Head:
     status_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """The right to write a task, held by one replica until a time."""
 
     replica: str
@@ -84,7 +81,7 @@ class Once:
     """The direct message that answered the send, once there is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # made with every commit, and freezing would cost more than all the rest of it
 class Write:
     """Everything one transaction changes about one task."""
 
@@ -133,8 +130,7 @@ class Repeated(Exception):  # noqa: N818 - a verdict, not a malfunction
         self.once = once
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A task as stored, tail folded in. The caller owns `task`."""
 
     task: pb.Task

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import structlog
 from google.protobuf.message import DecodeError, Message
@@ -35,13 +35,11 @@ Metadata = tuple[tuple[str, str], ...]
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope(Credentials):
-    """What a door hands over beside the request: metadata, and the names in the peer's certificate."""
+Envelope = Credentials
+"""What a door hands over beside the request: metadata, and the names in the peer's certificate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer of a unary call, and the metadata that goes before it."""
 
     message: Message
