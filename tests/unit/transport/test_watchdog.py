@@ -21,7 +21,7 @@ async def test_what_blocks_the_loop_is_named() -> None:
         await asyncio.sleep(0.1)
         block_the_loop(0.5)
         async with asyncio.timeout(10):
-            while not any(entry["event"] == "loop.free" for entry in logs):
+            while not any(entry["event"] == "loop.free" for entry in logs):  # noqa: ASYNC110 - written by a thread
                 await asyncio.sleep(0.02)
         watchdog.stop()
     # A busy machine may block the loop as well; ours is the one that says so.
