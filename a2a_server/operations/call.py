@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from google.protobuf.message import Message
@@ -22,6 +22,9 @@ class Call(NamedTuple):
     idempotency_key: str = ""
 
 
+Entries = Sequence[Entry]
+
+
 class UnaryOperation(Protocol):
     """An RPC with one answer; the class bears the RPC's name."""
 
@@ -31,10 +34,11 @@ class UnaryOperation(Protocol):
 class StreamOperation(Protocol):
     """An RPC with a stream of answers. Whatever can refuse the call is raised before the first item (STRM-07).
 
-    Items are log entries: `entry.wire` is the StreamResponse ready for the wire, shared by all readers of the task.
+    It yields all entries that are ready at once, so that a door can send them at once: `entry.wire` is the
+    StreamResponse ready for the wire, shared by all readers of the task.
     """
 
-    def __call__(self, call: Call, request: Any, /) -> AsyncIterator[Entry]: ...  # noqa: ANN401 - as above
+    def __call__(self, call: Call, request: Any, /) -> AsyncIterator[Entries]: ...  # noqa: ANN401 - as above
 
 
 Operation = UnaryOperation | StreamOperation

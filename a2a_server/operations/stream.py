@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from a2a_server.domain.events import closes_stream, on_the_wire
+from a2a_server.domain.events import closes_stream
 from a2a_server.domain.views import trim
-from a2a_server.operations.call import Call
+from a2a_server.operations.call import Call, Entries
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.log import Reader
 from a2a_server.operations.once import OnceOnly
@@ -25,18 +25,30 @@ class Relay:
     shop: Workshop
     keep_open_on_input: bool = False
 
-    def first(self, task: pb.Task, number: int, history: int | None) -> Entry:
+    def first(self, task: pb.Task, number: int, history: int | None) -> Entries:
         """The task as the first item; later items take the reader from there (STRM-01, HIST-06)."""
-        return Entry.of(number, pb.StreamResponse(task=trim(task, history, cap=self.shop.limits.history_cap)))
+        return (Entry.of(number, pb.StreamResponse(task=trim(task, history, cap=self.shop.limits.history_cap))),)
 
-    async def follow(self, reader: Reader, ticket: Ticket | None = None) -> AsyncIterator[Entry]:
+    async def follow(self, reader: Reader, ticket: Ticket | None = None) -> AsyncIterator[Entries]:
         """Status and artifact events up to the one that closes the stream (STRM-03, STRM-04, CONF-06)."""
-        while True:
-            for entry in await reader.next():
-                if on_the_wire(entry.event):
-                    yield entry
-                    if self._closes(entry, ticket):
-                        return
+        closed = False
+        while not closed:
+            shown, closed = self._cut(await reader.next(), ticket)
+            if shown:
+                yield shown
+
+    def _cut(self, entries: Entries, ticket: Ticket | None) -> tuple[Entries, bool]:
+        """What of these entries the stream shows, and whether it ends with them."""
+        shown = []
+        for entry in entries:
+            event = entry.event
+            if event.HasField("artifact_update"):
+                shown.append(entry)
+            elif event.HasField("status_update"):
+                shown.append(entry)
+                if self._closes(entry, ticket):
+                    return shown, True
+        return shown, False
 
     def _closes(self, entry: Entry, ticket: Ticket | None) -> bool:
         if not closes_stream(entry.event, keep_open_on_input=self.keep_open_on_input):
@@ -52,20 +64,20 @@ class SendStreamingMessage:
     gates: Gates
     once: OnceOnly
 
-    async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> AsyncIterator[Entry]:
+    async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> AsyncIterator[Entries]:
         self.gates.streaming()
         self.gates.send(call, request)
         with await self.once.start(call, request) as ticket:
             if (reply := await ticket.reply()) is not None:
-                yield Entry.of(0, pb.StreamResponse(message=reply))
+                yield (Entry.of(0, pb.StreamResponse(message=reply)),)
                 return
             yield await self._first(ticket, request)
             if ticket.answered:
                 return
-            async for entry in self.relay.follow(ticket.reader, ticket):
-                yield entry
+            async for entries in self.relay.follow(ticket.reader, ticket):
+                yield entries
 
-    async def _first(self, ticket: Ticket, request: pb.SendMessageRequest) -> Entry:
+    async def _first(self, ticket: Ticket, request: pb.SendMessageRequest) -> Entries:
         history = history_length(request.configuration)
         if ticket.snapshot is not None:
             return self.relay.first(ticket.snapshot, ticket.reader.position, history)

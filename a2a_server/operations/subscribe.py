@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.validation import check_subscribe
 from a2a_server.errors import A2AError, Reason
-from a2a_server.operations.call import Call
+from a2a_server.operations.call import Call, Entries
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.run import shutting_down
 from a2a_server.operations.runs import Runs
 from a2a_server.operations.stream import Relay
-from a2a_server.ports.store import Entry
 from generated import a2a_pb2 as pb
 
 
@@ -25,7 +24,7 @@ class SubscribeToTask:
     gates: Gates
     runs: Runs
 
-    async def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> AsyncIterator[Entry]:
+    async def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> AsyncIterator[Entries]:
         self.gates.streaming()
         check_subscribe(request)
         if self.runs.draining:
@@ -36,8 +35,8 @@ class SubscribeToTask:
                 raise _terminal(record.task)
             reader.position = record.number
             yield self.relay.first(record.task, record.number, None)
-            async for entry in self.relay.follow(reader):
-                yield entry
+            async for entries in self.relay.follow(reader):
+                yield entries
 
 
 def _terminal(task: pb.Task) -> A2AError:

@@ -13,9 +13,9 @@ from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason, Violation, refuse
-from a2a_server.operations.call import Call, Operation, StreamOperation, UnaryOperation
+from a2a_server.operations.call import Call, Entries, Operation, StreamOperation, UnaryOperation
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
-from a2a_server.ports.store import Entry, StoreUnavailable
+from a2a_server.ports.store import StoreUnavailable
 from a2a_server.transport import extensions, versions
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.streams import OpenStream, OpenStreams
@@ -50,7 +50,7 @@ class Reply(NamedTuple):
 class Stream:
     """The answer of a streaming call. Whoever iterates `items` closes them."""
 
-    items: AsyncIterator[Entry]
+    items: AsyncIterator[Entries]
     place: OpenStream
     metadata: Metadata = ()
 
@@ -100,13 +100,13 @@ class Pipeline:
         place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
         return Stream(self._items(rpc, call, request, place), place, metadata)
 
-    async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entry]:
+    async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entries]:
         operation = cast("StreamOperation", self._operations[rpc])
         try:
             with self.streams.admit(place):
-                async with aclosing(cast("Any", operation(call, request))) as entries:
-                    async for entry in entries:
-                        yield entry
+                async with aclosing(cast("Any", operation(call, request))) as batches:
+                    async for entries in batches:
+                        yield entries
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
 

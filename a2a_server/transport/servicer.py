@@ -69,12 +69,14 @@ class Servicer:
                 place, begun = stream.place, False
                 place.cut = self._cutter(context)
                 async with aclosing(cast("Any", stream.items)) as items:
-                    async for entry in items:
-                        place.sending()
+                    async for entries in items:
                         if not begun:  # on its own, or cutting a stream stuck at its first item would send it twice
+                            place.sending()
                             await context.send_initial_metadata(stream.metadata)
                             begun = True
-                        yield entry.wire  # stays here while the peer does not read
+                        for entry in entries:
+                            place.sending()
+                            yield entry.wire  # stays here while the peer does not read
                         place.sent()
             except A2AError as error:
                 await self._refuse(context, error)

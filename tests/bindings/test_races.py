@@ -14,6 +14,7 @@ from a2a_server.domain.events import millis
 from a2a_server.domain.lifecycle import MOVES, TERMINAL
 from a2a_server.domain.reducer import fold
 from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.call import Entries
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.timeouts import InputTimeouts
@@ -138,13 +139,13 @@ class Crowd:
     async def _follow(self, name: str, request: object) -> None:
         """A stream stays open while its task waits, so that followers give up after a while."""
         view: list[Entry] = []
-        entries = cast("AsyncIterator[Entry]", self.core.operations[name](CALL, request))
+        batches = cast("AsyncIterator[Entries]", self.core.operations[name](CALL, request))
         try:
             async with asyncio.timeout(self.dice.choice([0.001, 0.05, 0.5])):
-                async for entry in entries:
-                    view.append(entry)  # noqa: PERF401 - what came before the timeout counts
+                async for entries in batches:
+                    view.extend(entries)
         except TimeoutError:
-            await cast("object", entries).aclose()  # type: ignore[attr-defined]
+            await cast("object", batches).aclose()  # type: ignore[attr-defined]
         if view and view[0].event.HasField("task"):
             self.views.append(view)
 

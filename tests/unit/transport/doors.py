@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.operations.call import Call, Operation
+from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.store import Entry
 from a2a_server.transport.address import Address
@@ -42,10 +42,10 @@ class Seen:
         return operation
 
     def streaming(self, *texts: str) -> Operation:
-        async def operation(call: Call, request: Message) -> AsyncIterator[Entry]:
+        async def operation(call: Call, request: Message) -> AsyncIterator[Entries]:
             self.calls.append(call)
             for number, text in enumerate(texts, 1):
-                yield item(number, text)
+                yield (item(number, text),)
 
         return operation
 
@@ -64,9 +64,9 @@ def failing(error: BaseException) -> Operation:
 
 
 def failing_stream(error: BaseException, *, after: int = 0) -> Operation:
-    async def operation(call: Call, request: Message) -> AsyncIterator[Entry]:
+    async def operation(call: Call, request: Message) -> AsyncIterator[Entries]:
         for number in range(after):
-            yield item(number, "x")
+            yield (item(number, "x"),)
         raise error
 
     return operation

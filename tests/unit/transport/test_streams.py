@@ -12,8 +12,7 @@ import pytest
 from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError
-from a2a_server.operations.call import Call
-from a2a_server.ports.store import Entry
+from a2a_server.operations.call import Call, Entries
 from a2a_server.transport.streams import OpenStream, OpenStreams
 from generated import a2a_pb2 as pb
 from tests.unit.transport.doors import Door, eventually, item, open_door, refusal_of, refused
@@ -30,11 +29,11 @@ class Source:
     pause: float = 0.0
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entry]:
+    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entries]:
         try:
             while True:
                 self.given += 1
-                yield item(self.given, self.text)
+                yield (item(self.given, self.text),)
                 await asyncio.sleep(self.pause)
         finally:
             self.closed.set()
@@ -43,9 +42,9 @@ class Source:
 class Silent(Source):
     """A stream that gives one item and then waits for ever."""
 
-    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entry]:
+    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entries]:
         try:
-            yield item(1, "first")
+            yield (item(1, "first"),)
             await asyncio.Event().wait()
         finally:
             self.closed.set()
