@@ -154,7 +154,11 @@ class Agent:
         feed = Feed(outlet)
         turn = Turn(request, feed, skill_id, saved, direct=skill.plan.direct, default=skill_id == self._default)
         try:
-            await _answer(skill, turn)
+            answer = skill.function(turn)
+            if skill.streams:
+                await relay(turn, cast("Stream", answer))
+            else:
+                await deliver(turn, await cast("Awaitable[Result]", answer))
         finally:
             feed.close()
         if not feed.stopped:
@@ -163,14 +167,6 @@ class Agent:
     @property
     def _default(self) -> str:
         return next(iter(self._skills), "")
-
-
-async def _answer(skill: Skill, turn: Turn) -> None:
-    answer = skill.function(turn)
-    if skill.streams:
-        await relay(turn, cast("Stream", answer))
-    else:
-        await deliver(turn, await cast("Awaitable[Result]", answer))
 
 
 async def _gone(turn: Turn) -> None:

@@ -21,10 +21,11 @@ limit passes the chunk goes out unmarked, and the end costs one more event with 
 class Feed:
     """Passes events to the outlet. At most one chunk is held, and it leaves before anything that was said after it."""
 
-    __slots__ = ("_answered", "_due", "_fault", "_held", "_state", "_timer", "outlet", "used")
+    __slots__ = ("_answered", "_due", "_fault", "_held", "_state", "_timer", "outlet", "room", "used")
 
     def __init__(self, outlet: Outlet) -> None:
         self.outlet = outlet
+        self.room = outlet.room
         self._held: pb.StreamResponse | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
@@ -48,9 +49,6 @@ class Feed:
                 self._state = event.status_update.status.state
         elif event.HasField("message"):
             self._answered = True
-
-    async def room(self) -> None:
-        await self.outlet.room()
 
     def hold(self, event: pb.StreamResponse) -> None:
         """Keep a chunk until the next event, the end of its artifact, or LINGER."""

@@ -168,9 +168,14 @@ class Turn(Incoming):
 def _status(
     state: pb.TaskState, content: Content | None, metadata: Mapping[str, Json] | None = None
 ) -> pb.StreamResponse:
-    status = pb.TaskStatus(state=state, message=None if content is None else as_message(content))
-    fields = None if metadata is None else to_struct(metadata)
-    return pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(status=status, metadata=fields))
+    event = pb.StreamResponse()
+    update = event.status_update
+    update.status.state = state
+    if content is not None:
+        update.status.message.CopyFrom(as_message(content))
+    if metadata is not None:
+        update.metadata.CopyFrom(to_struct(metadata))
+    return event
 
 
 def _response(event: Event) -> pb.StreamResponse:

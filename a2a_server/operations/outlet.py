@@ -126,7 +126,8 @@ class TurnOutlet:
         if self._dropped or writer.closed is not None:
             self._dropped = False
             await asyncio.sleep(0)  # an agent whose events lead nowhere would find room for ever, and stop the loop
-        await writer.room()
+        if writer.pressed:
+            await writer.room()
 
     async def durable(self) -> None:
         await self._run.writer.settle()

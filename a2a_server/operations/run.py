@@ -76,7 +76,9 @@ class Run:
     def open(self) -> None:
         """Create the task: its first event. A direct turn does so only when it needs to."""
         job = self._current
-        job.number = self.writer.append(pb.StreamResponse(task=self.writer.head))
+        created = pb.StreamResponse()
+        created.task.CopyFrom(self.writer.head)
+        job.number = self.writer.append(created)
         job.after = job.number
         self.writer.claim(self.shop.lease())
         self.writer.begin(job)

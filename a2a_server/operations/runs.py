@@ -51,7 +51,8 @@ class Runs:
         if self.draining:
             raise shutting_down()
         self.shop.slots.check()
-        job = Job(call, request, await self.references(call, request.message), key=once.key if once else "")
+        references = await self.references(call, request.message) if request.message.reference_task_ids else ()
+        job = Job(call, request, references, key=once.key if once else "")
         for _ in range(RACES):
             job.after = None  # an attempt that lost its race has left a mark
             try:
@@ -64,8 +65,6 @@ class Runs:
 
     async def references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:
         """Tasks the caller may see; others are treated as absent, without saying why (CTX-11)."""
-        if not message.reference_task_ids:
-            return ()
         load, most = self.shop.store.load, self.shop.limits.reference_tasks
         named = [task_id for task_id in message.reference_task_ids[:most] if may_exist(task_id)]
         return [record.task for task_id in named if (record := await load(call.scope, task_id))]
@@ -110,8 +109,11 @@ class Runs:
     def _new_task(self, task_id: str, message: pb.Message) -> pb.Task:
         message.task_id = task_id
         message.context_id = message.context_id or self.shop.ids.new()
-        status = pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED, timestamp=timestamp(self.shop.clock.now_ms()))
-        return pb.Task(id=task_id, context_id=message.context_id, status=status, history=[message])
+        task = pb.Task(id=task_id, context_id=message.context_id)
+        task.status.state = pb.TASK_STATE_SUBMITTED
+        task.status.timestamp.CopyFrom(timestamp(self.shop.clock.now_ms()))
+        task.history.add().CopyFrom(message)
+        return task
 
     async def _check_context(self, call: Call, context_id: str) -> None:
         if not await self.shop.store.has_context(call.scope, context_id):

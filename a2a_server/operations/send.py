@@ -28,7 +28,9 @@ class SendMessage:
             if (reply := await ticket.reply()) is not None:
                 return pb.SendMessageResponse(message=reply)
             await self._wait(ticket, request)
-            return pb.SendMessageResponse(task=await self._task(call, ticket, request))
+            response = pb.SendMessageResponse()
+            response.task.CopyFrom(await self._task(call, ticket, request))
+            return response
 
     @staticmethod
     async def _wait(ticket: Ticket, request: pb.SendMessageRequest) -> None:

@@ -66,6 +66,7 @@ class TaskWriter:
         self._store = store
         self._log = log
         self._pending_limit = pending_limit
+        self._press_at = min(_BURST + 1, pending_limit)
         self._durable = record.number
         self._pending: list[Entry] = []
         self._head_changed = False
@@ -219,13 +220,18 @@ class TaskWriter:
         if self.closed is not None:
             raise self.closed
 
+    @property
+    def pressed(self) -> bool:
+        """Whether `room` might wait; few turns ever need to ask."""
+        return len(self._pending) >= self._press_at
+
     async def room(self) -> None:
         """Wait while too many events wait for the disk; safe to cancel.
 
         A burst from an agent that never pauses is let out now and then, so that its first event leaves while it goes
         on (STRM-08). Turns of few events are spared that: they are to cost one commit.
         """
-        if self._scheduled and len(self._pending) > _BURST:
+        if self._scheduled and self.pressed:
             loop = asyncio.get_running_loop()
             if (now := loop.time()) > self._breathed + _BREATH:
                 for _ in range(_STEPS_TO_THE_DOOR):
