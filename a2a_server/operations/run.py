@@ -6,7 +6,7 @@ A run lives exactly as long as its turns. A task that waits for input has none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 from google.protobuf import struct_pb2
@@ -15,12 +15,13 @@ from a2a_server.domain.events import millis, next_status_ms, timestamp
 from a2a_server.domain.lifecycle import is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.briefing import brief
+from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.inbox import Inbox
 from a2a_server.operations.job import Job
 from a2a_server.operations.moves import move
 from a2a_server.operations.outlet import TurnOutlet
-from a2a_server.operations.slots import Place
+from a2a_server.operations.slots import Seat
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
 from a2a_server.ports.agent import InvalidAgentResponse, Observer
@@ -37,9 +38,8 @@ class Run:
     """Owns the writer of one task while turns are live."""
 
     def __init__(
-        self, shop: Workshop, writer: TaskWriter, job: Job, *, state: bytes = b"", direct: bool = False
+        self, shop: Workshop, writer: TaskWriter, job: Job, *, state: bytes = b"", direct: DirectReply | None = None
     ) -> None:
-        loop = asyncio.get_running_loop()
         self.shop = shop
         self.writer = writer
         self.task_id, self.context_id = writer.task_id, writer.context_id
@@ -47,19 +47,15 @@ class Run:
         self.cancel_metadata: struct_pb2.Struct | None = None
         self._cancels = 0
         """Cancels that are waiting for the agent to stop."""
-        self.reply: asyncio.Future[pb.Message | None] | None = loop.create_future() if direct else None
-        """Of a direct turn: the message that answered, or None as soon as there is a task."""
+        self.direct = direct
+        """Set for a turn that may answer without making a task."""
         self.confirmed: asyncio.Future[None] | None = None
         self.task: asyncio.Task[None] | None = None
         self.over = False
-        self.keep: Callable[[pb.Message], Coroutine[object, object, None]] | None = None
-        """Stores the message that answers a direct turn before it is told."""
-        self._keeping: asyncio.Task[None] | None = None
         self._current = job
         self._state = state
         self._in_agent = False
-        self._place: Place | None = None
-        self._granted: asyncio.Future[None] | None = None
+        self._seat = Seat(shop.slots, self._owner)
         self._handing_over = False
         writer.on_lost = self._lost
         writer.patient = True
@@ -84,8 +80,8 @@ class Run:
         self.writer.begin(job)
         if self._state:
             self.writer.save(self._state)
-        if self.reply is not None and not self.reply.done():
-            self.reply.set_result(None)
+        if self.direct is not None:
+            self.direct.become_task()
 
     def join(self, job: Job) -> None:
         """Add a message to the task; it is durable in the history before its turn comes."""
@@ -109,12 +105,11 @@ class Run:
     # -- the drive
 
     async def _drive(self, on_end: Callable[[Run], None]) -> None:
-        has_slot = False
         try:
             if self.confirmed is not None:
                 await self.writer.drain()
                 self.confirmed.set_result(None)
-            has_slot = await self._slot()
+            await self._seat.take()
             while self.inbox:
                 await self._turn(self.inbox.take())
                 if not self.inbox:
@@ -124,28 +119,13 @@ class Run:
         finally:
             self.over = True
             on_end(self)
-            if has_slot:
-                self.shop.slots.release(self._owner)
+            self._seat.release()
 
     @property
     def _owner(self) -> str:
         """Whose share of the slots this run takes; the anonymous owner is everybody and has no share of its own."""
         caller = self._current.call.caller
         return f"{self.writer.scope.tenant}\n{caller.owner}" if caller.authenticated else ""
-
-    async def _slot(self) -> bool:
-        """Wait for a slot in order of arrival; False when the task was canceled while it waited."""
-        self._place = self.shop.slots.enter(self._owner, self._grant)
-        if self._place is None:
-            return True
-        self._granted = asyncio.get_running_loop().create_future()
-        await self._granted
-        canceled, self._place = self._place.canceled, None
-        return not canceled
-
-    def _grant(self) -> None:
-        if self._granted is not None and not self._granted.done():
-            self._granted.set_result(None)
 
     async def _turn(self, job: Job) -> None:
         self._current = job
@@ -161,9 +141,9 @@ class Run:
         self.inbox.wake()  # what still listens hears that the turn is over
         if self.cancel_metadata is not None:
             self.stop(pb.TASK_STATE_CANCELED)
-        if self._keeping is not None:
-            await self._keeping
-        if not self._handing_over and (self.exists or self.reply is None or not self.reply.done()):
+        if self.direct is not None:
+            await self.direct.settle()
+        if not self._handing_over and (self.exists or self.direct is None or not self.direct.given):
             self._conclude(job, outlet)
 
     async def _run_agent(self, job: Job, outlet: TurnOutlet) -> None:
@@ -242,25 +222,7 @@ class Run:
 
     def answer(self, message: pb.Message) -> bool:
         """Answer a direct turn by a message; False when there is a task already."""
-        if self.reply is None or self.reply.done() or self._keeping is not None:
-            return False
-        if self.keep is None:
-            self.reply.set_result(message)
-        else:
-            kept = self._answer_kept(message, self.reply, self.keep(message))
-            self._keeping = asyncio.get_running_loop().create_task(kept)
-        return True
-
-    async def _answer_kept(
-        self, message: pb.Message, reply: asyncio.Future[pb.Message | None], kept: Awaitable[None]
-    ) -> None:
-        """What a repeated send will find must be durable before anybody hears it."""
-        try:
-            await kept
-        except Exception as error:  # noqa: BLE001 - the sender is told instead
-            self._abandon(error)
-        else:
-            reply.set_result(message)
+        return self.direct is not None and self.direct.answer(message)
 
     def save(self, state: bytes) -> None:
         self._state = state
@@ -293,18 +255,13 @@ class Run:
         """
         if not self._cancels:
             self.cancel_metadata = metadata
-            self._leave_queue()
+            self._seat.give_up()
             self._interrupt()
         self._cancels += 1
         try:
             return await self.ended(self.shop.limits.cancel_grace)
         finally:
             self._cancels -= 1
-
-    def _leave_queue(self) -> None:
-        if self._place is not None:
-            self.shop.slots.leave(self._place)
-            self._grant()
 
     async def ended(self, within: float) -> bool:
         """Wait for the end of the run."""
@@ -336,7 +293,7 @@ class Run:
             self._handing_over = True
         else:
             self.fail(_STOPPED_TEXT, "SERVER_STOPPED")
-        self._leave_queue()
+        self._seat.give_up()
         self._interrupt()
 
     def _restartable(self) -> bool:
@@ -351,10 +308,11 @@ class Run:
         if not self._handing_over:
             logger.warning("run.abandoned", task_id=self.task_id, error=repr(error))
         self._handing_over = True
-        for future in (self.confirmed, self.reply):
-            if future is not None and not future.done():
-                future.set_exception(error)
-                future.exception()  # the starter may be gone; an unread error is no news then
+        if self.direct is not None:
+            self.direct.fail(error)
+        if self.confirmed is not None and not self.confirmed.done():
+            self.confirmed.set_exception(error)
+            self.confirmed.exception()  # the starter may be gone; an unread error is no news then
 
 
 def _forget_signals() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from a2a_server.domain.events import timestamp
 from a2a_server.domain.lifecycle import is_terminal
@@ -12,6 +13,7 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.validation import may_exist
 from a2a_server.errors import A2AError, Reason, Violation, refuse, task_not_found
 from a2a_server.operations.call import Call
+from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.job import Job
 from a2a_server.operations.moves import Details, move
 from a2a_server.operations.receipts import Receipts
@@ -81,10 +83,9 @@ class Runs:
         if plan.direct:
             await self._reserve(call, once)
         self._register(writer, request)
-        run = Run(self.shop, writer, job, direct=plan.direct)
         if plan.direct:
-            return self._launch_direct(run, job, once)
-        return await self._launch(run, job, once)
+            return self._launch_direct(writer, job, once)
+        return await self._launch(Run(self.shop, writer, job), job, once)
 
     async def _launch(self, run: Run, job: Job, once: Once | None) -> Ticket:
         """The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
@@ -98,13 +99,13 @@ class Runs:
         ticket = Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0))
         return ticket if run.confirmed is None else await _confirmed(run, ticket)
 
-    def _launch_direct(self, run: Run, job: Job, once: Once | None) -> Ticket:
+    def _launch_direct(self, writer: TaskWriter, job: Job, once: Once | None) -> Ticket:
         """No task exists before the agent shows that it needs one."""
-        if once is not None:
-            run.keep = lambda message: self._receipts.answer(job.call, once, message)
+        direct = DirectReply(partial(self._receipts.answer, job.call, once) if once is not None else None)
+        run = Run(self.shop, writer, job, direct=direct)
         self.live[run.task_id] = run
         run.launch(confirm=False, on_end=self._ended)
-        return Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0), reply=run.reply)
+        return Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0), reply=direct.message)
 
     def _new_task(self, task_id: str, message: pb.Message) -> pb.Task:
         message.task_id = task_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from itertools import count
@@ -23,6 +24,44 @@ class Place:
         self.begin = begin
         self.left = False
         self.canceled = False
+
+
+class Seat:
+    """One turn's way to a slot, and back."""
+
+    __slots__ = ("_granted", "_owner", "_place", "_slots", "_taken")
+
+    def __init__(self, slots: Slots, owner: str) -> None:
+        self._slots = slots
+        self._owner = owner
+        self._place: Place | None = None
+        self._granted: asyncio.Future[None] | None = None
+        self._taken = False
+
+    async def take(self) -> None:
+        """Wait for a slot in order of arrival; returns without one when it was given up meanwhile."""
+        self._place = self._slots.enter(self._owner, self._grant)
+        if self._place is not None:
+            self._granted = asyncio.get_running_loop().create_future()
+            await self._granted
+        self._taken = self._place is None or not self._place.canceled
+        self._place = None
+
+    def _grant(self) -> None:
+        if self._granted is not None and not self._granted.done():
+            self._granted.set_result(None)
+
+    def give_up(self) -> None:
+        """Leave the queue, if still in it: the turn will not need its slot."""
+        if self._place is not None:
+            self._slots.leave(self._place)
+            self._grant()
+
+    def release(self) -> None:
+        """Give the slot back, if there is one."""
+        if self._taken:
+            self._taken = False
+            self._slots.release(self._owner)
 
 
 class Slots:
