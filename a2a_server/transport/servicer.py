@@ -70,7 +70,7 @@ class Servicer:
                 place.cut = self._cutter(context)
                 async with aclosing(cast("Any", stream.items)) as items:
                     async for entries in items:
-                        if not begun:  # on its own, or cutting a stream stuck at its first item would send it twice
+                        if stream.metadata and not begun:  # without any, they leave with the first item
                             place.sending()
                             await context.send_initial_metadata(stream.metadata)
                             begun = True
