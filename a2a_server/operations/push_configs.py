@@ -16,6 +16,7 @@ from a2a_server.domain.validation import (
 )
 from a2a_server.errors import task_not_found
 from a2a_server.operations.call import Call
+from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.workshop import Workshop
 from generated import a2a_pb2 as pb
@@ -38,7 +39,11 @@ class CreateTaskPushNotificationConfig:
         config.CopyFrom(request)
         config.id = config.id or self.shop.ids.new()
         config.tenant = call.scope.tenant
-        if not may_exist(config.task_id) or not await self.shop.store.put_config(call.scope, config):
+        if not may_exist(config.task_id):
+            raise task_not_found(config.task_id)
+        if (twin := await find_twin(self.shop.store, call.scope, config)) is not None:
+            _keep_secrets(twin, config)
+        if not await self.shop.store.put_config(call.scope, config):
             raise task_not_found(config.task_id)
         return masked(config)
 
@@ -101,6 +106,14 @@ class DeleteTaskPushNotificationConfig:
         if not await self.shop.store.delete_config(call.scope, request.task_id, request.id):
             raise task_not_found(request.task_id)
         return Empty()
+
+
+def _keep_secrets(old: pb.TaskPushNotificationConfig, new: pb.TaskPushNotificationConfig) -> None:
+    """A client that writes back what it has read must not replace a secret by its mask."""
+    if new.token == _MASK:
+        new.token = old.token
+    if new.authentication.credentials == _MASK:
+        new.authentication.credentials = old.authentication.credentials
 
 
 def masked(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConfig:

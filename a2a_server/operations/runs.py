@@ -13,6 +13,7 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.validation import may_exist
 from a2a_server.errors import A2AError, Reason, Violation, refuse, task_not_found
 from a2a_server.operations.call import Call
+from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.job import Job
 from a2a_server.operations.moves import Details, move
@@ -52,7 +53,6 @@ class Runs:
         """
         if self.draining:
             raise shutting_down()
-        self.shop.slots.check()
         references = await self.references(call, request.message) if request.message.reference_task_ids else ()
         job = Job(call, request, references, key=once.key if once else "")
         for _ in range(RACES):
@@ -74,6 +74,7 @@ class Runs:
     # -- a new task
 
     async def _create(self, job: Job, once: Once | None) -> Ticket:
+        self.shop.slots.check()
         call, request = job.call, job.request
         if request.message.context_id and not self.shop.limits.accept_unknown_contexts:
             await self._check_context(call, request.message.context_id)
@@ -125,6 +126,11 @@ class Runs:
     async def _continue(self, job: Job, once: Once | None) -> Ticket:
         task_id = job.request.message.task_id
         record = await self.find(job.call.scope, task_id)
+        if job.request.configuration.HasField("task_push_notification_config"):
+            config = pb.TaskPushNotificationConfig(
+                task_id=task_id, id=job.request.configuration.task_push_notification_config.id
+            )
+            await find_twin(self.shop.store, job.call.scope, config)
         _check_same_context(record.task, job.request.message)
         run = self.live.get(task_id)
         if run is not None and not run.over:
@@ -135,6 +141,7 @@ class Runs:
 
     async def _resume(self, record: Record, job: Job, once: Once | None) -> Ticket:
         """A message to a waiting task starts its next turn."""
+        self.shop.slots.check()
         writer = self._writer(job.call.scope, record)
         run = Run(self.shop, writer, job, state=record.state)
         self.live[run.task_id] = run

@@ -44,6 +44,8 @@ class InputTimeouts:
                 await self.sweep()
             except StoreUnavailable:
                 logger.warning("store.unavailable", during="input timeouts")
+            except Exception:
+                logger.exception("input_timeouts.failed")  # the next sweep may succeed
 
     async def sweep(self) -> None:
         """Fail every task whose time is up."""

@@ -240,7 +240,7 @@ class Store(Protocol):
         ...
 
     async def waiting_since(self, state: int, before_ms: int, limit: int) -> Sequence[tuple[Scope, str]]:
-        """Tasks that have been in `state` since before a time and have no live turn, oldest first (TIMO-01)."""
+        """Tasks without a live turn that have been in an interrupted `state` since before a time, oldest first."""
         ...
 
     # -- leases (DURA-02, DURA-03)

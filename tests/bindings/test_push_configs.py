@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_server.domain.scope import Scope
+from a2a_server.operations.config_bound import MOST_CONFIGS
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
@@ -335,3 +336,31 @@ async def test_without_the_capability_every_form_is_refused() -> None:
             assert refusal.domain == "a2a-protocol.org"
         assert (await world.get(task.id)) == task
     assert len(stage.turns) == 1
+
+
+@pytest.mark.req("PUSH-05", "LIMT-01")
+async def test_a_task_has_room_for_a_hundred_configs(store: Store) -> None:
+    async with serving(Stage().agent, store=store, push_notifications=True) as world:
+        task = await world.send(say(skill="ask"))
+        for number in range(MOST_CONFIGS):
+            await create(world, task.id, id=f"c{number:03}")
+        one_more = {"task_push_notification_config": config()}
+        for attempt in (create(world, task.id), world.send(say(task_id=task.id, configuration=one_more))):
+            refusal = await refused(attempt)
+            assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+        assert (await create(world, task.id, id="c007", url=f"{URL}/new")).url == f"{URL}/new"
+        await delete(world, task.id, "c000")
+        await create(world, task.id, id="fresh")
+
+
+@pytest.mark.req("PUSH-03", "PUSH-13")
+async def test_writing_back_what_was_read_keeps_the_secrets(store: Store) -> None:
+    async with serving(Stage().agent, store=store, push_notifications=True) as world:
+        task = await world.send(say(skill="ask"))
+        secrets = {"token": "t-1", "authentication": pb.AuthenticationInfo(scheme="Bearer", credentials="c-1")}
+        read = await create(world, task.id, id="mine", **secrets)
+        read.url = f"{URL}/moved"
+        await world.stub.CreateTaskPushNotificationConfig(read)
+        kept = await store.get_config(Scope("", ANONYMOUS), task.id, "mine")
+        assert kept is not None
+        assert (kept.url, kept.token, kept.authentication.credentials) == (f"{URL}/moved", "t-1", "c-1")

@@ -146,6 +146,19 @@ async def test_whoever_leaves_the_queue_makes_room(store: Store) -> None:
         await at_rest(world)
 
 
+@pytest.mark.req("AGNT-04", "SEND-13")
+async def test_a_full_queue_does_not_refuse_messages_to_running_tasks(store: Store) -> None:
+    gate = Gate()
+    bounds = limits(running_turns=1, waiting_turns=1)
+    async with serving(waiting(gate), store=store, limits=bounds) as world:
+        running = await world.send(say(configuration=NOW))
+        await world.send(say(configuration=NOW))
+        await until(lambda: world.core.shop.slots.waiting == 1)
+        assert (await world.send(say(task_id=running.id, configuration=NOW))).id == running.id
+        gate.open()
+        await at_rest(world)
+
+
 @pytest.mark.req("AGNT-04")
 async def test_a_waiting_task_takes_no_slot(store: Store) -> None:
     async with serving(asking(), store=store, limits=limits(running_turns=1)) as world:
