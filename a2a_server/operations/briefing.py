@@ -13,7 +13,7 @@ from generated import a2a_pb2 as pb
 def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job]) -> TurnRequest:
     """Everything about the message and its task; the task is a copy that the agent owns."""
     call, request = job.call, job.request
-    task = writer.snapshot()
+    task = writer.image.copy()
     _put_last(task, request.message, waiting)
     return TurnRequest(
         task_id=writer.task_id,

@@ -18,12 +18,12 @@ def move(
     shop: Workshop, writer: TaskWriter, state: int, text: str = "", details: Details | None = None
 ) -> pb.StreamResponse | None:
     """The event that moves the task, or None when its lifecycle forbids it."""
-    if not may_move(writer.state, state):
+    if not may_move(writer.image.state, state):
         return None
     message = None
     if text:
         message = agent_message(shop.ids.new(), writer.context_id, writer.task_id, [text_part(text)])
         for name, value in (details or {}).items():
             message.metadata[name] = value
-    at = next_status_ms(writer.status_ms, shop.clock.now_ms())
+    at = next_status_ms(writer.image.status_ms, shop.clock.now_ms())
     return status_event(writer.task_id, writer.context_id, state, at, message)

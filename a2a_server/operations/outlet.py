@@ -66,10 +66,10 @@ class TurnOutlet:
         if status.HasField("message"):
             self._voice(status.message)
         _check("status_update", update)
-        if self.over or not may_move(writer.state, state):
-            return self._drop(event, f"{_name(writer.state)} → {_name(state)} is not allowed")
+        if self.over or not may_move(writer.image.state, state):
+            return self._drop(event, f"{_name(writer.image.state)} → {_name(state)} is not allowed")
         given = millis(status.timestamp) if status.HasField("timestamp") else run.shop.clock.now_ms()
-        status.timestamp.CopyFrom(timestamp(next_status_ms(writer.status_ms, given)))
+        status.timestamp.CopyFrom(timestamp(next_status_ms(writer.image.status_ms, given)))
         if state == pb.TASK_STATE_COMPLETED and run.inbox:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
             status.state = pb.TASK_STATE_WORKING
@@ -81,9 +81,9 @@ class TurnOutlet:
         update, run = event.artifact_update, self._run
         self._address(update)
         _check("artifact_update", update)
-        if self.over or run.writer.state in TERMINAL:
+        if self.over or run.writer.image.state in TERMINAL:
             return self._drop(event, "the turn is over")
-        if update.append and run.writer.shelf.closed(update.artifact.artifact_id):
+        if update.append and run.writer.image.shelf.closed(update.artifact.artifact_id):
             return self._drop(event, f"artifact {update.artifact.artifact_id} had its last chunk")
         run.record(event)
         return None

@@ -73,7 +73,7 @@ class Run:
         """Create the task: its first event. A direct turn does so only when it needs to."""
         job = self._current
         created = pb.StreamResponse()
-        created.task.CopyFrom(self.writer.head)
+        created.task.CopyFrom(self.writer.image.head)
         job.number = self.writer.append(created)
         job.after = job.number
         self.writer.claim(self.shop.lease())
@@ -147,7 +147,7 @@ class Run:
             self._conclude(job, outlet)
 
     async def _run_agent(self, job: Job, outlet: TurnOutlet) -> None:
-        if self.exists and self.writer.state != pb.TASK_STATE_WORKING:
+        if self.exists and self.writer.image.state != pb.TASK_STATE_WORKING:
             job.after = self.writer.number
             self.stop(pb.TASK_STATE_WORKING)
         elif job.after is None:
@@ -191,7 +191,7 @@ class Run:
 
     @property
     def state(self) -> int:
-        return self.writer.state
+        return self.writer.image.state
 
     @property
     def clock(self) -> Clock:
@@ -218,7 +218,7 @@ class Run:
         """The event was made before the WORKING that now goes in front of it (STAT-04)."""
         if event.HasField("status_update"):
             stamp = event.status_update.status.timestamp
-            stamp.CopyFrom(timestamp(next_status_ms(self.writer.status_ms, millis(stamp))))
+            stamp.CopyFrom(timestamp(next_status_ms(self.writer.image.status_ms, millis(stamp))))
 
     def answer(self, message: pb.Message) -> bool:
         """Answer a direct turn by a message; False when there is a task already."""

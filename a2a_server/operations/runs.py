@@ -156,12 +156,12 @@ class Runs:
 
     async def _join(self, run: Run, job: Job, once: Once | None) -> Ticket:
         """A message to a task that is being worked on waits for its turn (SEND-13)."""
-        if is_terminal(run.writer.state):
+        if is_terminal(run.writer.image.state):
             await run.writer.settle()
-            raise _terminal(run.writer.head)
+            raise _terminal(run.writer.image.head)
         while once is not None and run.writer.has_receipt:  # one commit carries one receipt
             await run.writer.settle()
-        if run.over or is_terminal(run.writer.state):
+        if run.over or is_terminal(run.writer.image.state):
             raise StaleWrite(run.task_id)
         run.enqueue(job)
         self._leave_receipt(run.writer, once)
@@ -176,7 +176,7 @@ class Runs:
 
     def _snapshot(self, run: Run, job: Job) -> Ticket:
         reader = self.shop.log.reader(run.task_id, run.writer.number)
-        return Ticket(run.task_id, job, reader, snapshot=run.writer.snapshot())
+        return Ticket(run.task_id, job, reader, snapshot=run.writer.image.copy())
 
     # -- receipts
 

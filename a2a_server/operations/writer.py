@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from a2a_server.domain.events import millis
-from a2a_server.domain.lifecycle import STOPPING
-from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
-from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write
+from a2a_server.operations.image import TaskImage
+from a2a_server.ports.store import Entry, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
     from a2a_server.domain.scope import Scope
     from a2a_server.operations.log import EventLog
-
-_TAIL_BYTES = 64 * 1024
-"""A read folds at most this much tail, or as much again as the artifacts already hold: amortised, a chunk is O(1)."""
 
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
 
@@ -47,7 +42,7 @@ class Begun(Protocol):
 
 
 class TaskWriter:
-    """A task being written. `head` and `shelf` are the task as it will stand once all queued events are durable."""
+    """A task being written."""
 
     def __init__(self, store: Store, log: EventLog, scope: Scope, record: Record, *, pending_limit: int) -> None:
         self.scope = scope
@@ -55,10 +50,7 @@ class TaskWriter:
         self.context_id = record.task.context_id
         self.number = record.number
         self.epoch = record.epoch
-        self.shelf = ArtifactShelf(_take_artifacts(record.task))
-        self.head = record.task
-        self.state: int = record.task.status.state
-        self.status_ms = millis(record.task.status.timestamp)
+        self.image = TaskImage(record.task)
         self.committed = record.number > 0
         self._ours = not self.committed
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
@@ -69,9 +61,6 @@ class TaskWriter:
         self._press_at = min(_BURST + 1, pending_limit)
         self._durable = record.number
         self._pending: list[Entry] = []
-        self._head_changed = False
-        self._tail = 0
-        self._stopping = False
         self._begun: list[Begun] = []
         self._ended: list[int] = []
         self._claim: Lease | None = None
@@ -91,13 +80,6 @@ class TaskWriter:
         """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
         self._pausing: asyncio.Future[None] | None = None
 
-    def snapshot(self) -> pb.Task:
-        """A copy of the whole task."""
-        task = pb.Task()
-        task.CopyFrom(self.head)
-        task.MergeFrom(self.shelf.task)
-        return task
-
     # -- what the next commit will hold
 
     def append(self, event: pb.StreamResponse) -> int:
@@ -106,25 +88,11 @@ class TaskWriter:
             return self.number
         self.number += 1
         wire = event.SerializeToString()
-        if event.HasField("artifact_update"):
-            self.shelf.apply(event.artifact_update)
-            self._tail += len(wire)
-        else:
-            self._fold(event)
+        self.image.fold(event, len(wire))
         self._pending.append(Entry(self.number, event, wire))
         if not (self._scheduled or self._draining):
             self._schedule()
         return self.number
-
-    def _fold(self, event: pb.StreamResponse) -> None:
-        self._head_changed = True
-        if event.HasField("status_update"):
-            status = event.status_update.status
-            apply_status(self.head, status)
-            self.state, self.status_ms = status.state, millis(status.timestamp)
-            self._stopping = self.state in STOPPING
-        elif event.HasField("message"):
-            add_message(self.head, event.message)
 
     def claim(self, lease: Lease) -> None:
         """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
@@ -304,8 +272,8 @@ class TaskWriter:
             expected=self._durable,
             epoch=self.epoch,
             entries=entries,
-            head=self._take_head(),
-            artifacts=self._take_shelf(),
+            head=self.image.take_head(),
+            artifacts=self.image.take_shelf(),
             claim=self._claim,
             begin=tuple(job.turn() for job in self._begun),
             end=tuple(self._ended),
@@ -317,26 +285,3 @@ class TaskWriter:
         self._claim = self._once = self._state = None
         self._begun, self._ended, self._configs = [], [], []
         return write
-
-    def _take_head(self) -> Head | None:
-        if not self._head_changed:
-            return None
-        self._head_changed = False
-        return Head(self.head.SerializeToString(), self.context_id, self.state, self.status_ms)
-
-    def _take_shelf(self) -> bytes | None:
-        """At a stop everything is folded, so that reading a resting task is reading one row."""
-        stopping, self._stopping = self._stopping, False
-        if not self._tail or not (stopping or self._tail > max(_TAIL_BYTES, self.shelf.size - self._tail)):
-            return None
-        self._tail = 0
-        return self.shelf.task.SerializeToString()
-
-
-def _take_artifacts(task: pb.Task) -> pb.Task:
-    """Split the artifacts off a task: the other half of the snapshot."""
-    shelf = pb.Task()
-    if task.artifacts:
-        shelf.artifacts.MergeFrom(task.artifacts)
-        del task.artifacts[:]
-    return shelf

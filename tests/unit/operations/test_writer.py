@@ -59,7 +59,7 @@ def writer(disk: Disk, log: EventLog | None = None, *, limit: int = 10) -> TaskW
 
 
 def create(made: TaskWriter) -> None:
-    made.append(pb.StreamResponse(task=made.head))
+    made.append(pb.StreamResponse(task=made.image.head))
 
 
 async def stored(disk: Disk) -> Record:
@@ -291,9 +291,9 @@ async def test_a_snapshot_is_a_copy_of_all_that_was_appended() -> None:
     made = writer(disk)
     create(made)
     made.append(chunk("a"))
-    task = made.snapshot()
+    task = made.image.copy()
     made.append(chunk("b"))
     assert [part.text for part in task.artifacts[0].parts] == ["a"]
-    assert made.snapshot().artifacts[0].parts[1].text == "b"
+    assert made.image.copy().artifacts[0].parts[1].text == "b"
     await made.settle()
-    assert made.snapshot() == (await stored(disk)).task
+    assert made.image.copy() == (await stored(disk)).task
