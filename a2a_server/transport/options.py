@@ -24,6 +24,8 @@ class GrpcOptions:
     """All metadata of a request together."""
     max_concurrent_streams: Count = 1000
     """Calls open at once on one connection; further ones wait in the client."""
+    max_concurrent_calls: Count = 20_000
+    """Calls open at once on all connections; further ones are refused by gRPC as RESOURCE_EXHAUSTED."""
     keepalive_time: Seconds = 60.0
     """How long a connection may be silent before the server pings it."""
     keepalive_timeout: Seconds = 20.0

@@ -28,7 +28,9 @@ class GrpcDoor:
     """One listening gRPC server."""
 
     def __init__(self, options: GrpcOptions, tls: Tls) -> None:
-        self._server = grpc.aio.server(options=channel_arguments(options))
+        self._server = grpc.aio.server(
+            options=channel_arguments(options), maximum_concurrent_rpcs=options.max_concurrent_calls
+        )
         self._options = options
         self._tls = tls
         self._health = health.aio.HealthServicer()

@@ -10,9 +10,11 @@ from typing import Any, cast
 import grpc
 import pytest
 import trustme
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, Tls
@@ -196,3 +198,22 @@ async def test_stopping_lets_calls_end_first() -> None:
         await asyncio.sleep(0.1)
         await door.server.stop(2)
         assert (await call).id == "late"
+
+
+@pytest.mark.req("LIMT-01")
+async def test_calls_on_all_connections_together_are_bounded() -> None:
+    arrived, held = asyncio.Event(), asyncio.Event()
+
+    async def hold(call: Call, request: Message) -> Message:
+        arrived.set()
+        await held.wait()
+        return pb.Task(id="t")
+
+    async with open_door({"GetTask": hold}, options=GrpcOptions(max_concurrent_calls=1)) as door:
+        first = asyncio.ensure_future(door.stub.GetTask(REQUEST))
+        await asyncio.wait_for(arrived.wait(), 10)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await door.stub.GetTask(REQUEST)
+        assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        held.set()
+        assert (await first).id == "t"
