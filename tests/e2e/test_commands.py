@@ -5,6 +5,7 @@ import signal
 import socket
 import sqlite3
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -108,7 +109,8 @@ def test_an_agent_is_served_and_stops_when_told(tmp_path: Path) -> None:
         assert answer.task.artifacts[0].parts[0].text == "hello"
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(10) == 0
-    assert sqlite3.connect(tmp_path / "a2a.db").execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with closing(sqlite3.connect(tmp_path / "a2a.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 @pytest.mark.req("DURA-08")
