@@ -32,6 +32,7 @@ from tests.bindings.actors import (
     hold_commits,
     status,
     texts,
+    until,
     waiting,
 )
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
@@ -71,14 +72,21 @@ async def test_the_first_item_is_the_task_as_it_is(store: Store) -> None:
         await at_rest(world)
 
 
+async def collect(world: World, task_id: str, arrived: set[int], name: int) -> list[pb.StreamResponse]:
+    """Everything that a subscriber sees; it says when it has arrived."""
+    items = []
+    async for item in subscribe(world, task_id):
+        arrived.add(name)
+        items.append(item)
+    return items
+
+
 @pytest.mark.req("SUBS-02", "ARTF-04", "ORDR-01")
 async def test_snapshots_and_what_follows_fit_together_under_load(store: Store) -> None:
     """Subscribers come at random moments of a busy stream; each must end up with the same task."""
     size, dice = 1_000, random.Random(3)
     subscribers: list[asyncio.Task[list[pb.StreamResponse]]] = []
-
-    async def collect(world: World, task_id: str) -> list[pb.StreamResponse]:
-        return [item async for item in subscribe(world, task_id)]
+    arrived: set[int] = set()
 
     async def act(request: TurnRequest, outlet: Outlet) -> None:
         await gate.wait()
@@ -86,7 +94,9 @@ async def test_snapshots_and_what_follows_fit_together_under_load(store: Store) 
             outlet.emit(chunk(f"{number},", append=number > 0))
             await outlet.room()
             if number % 50 == 0:
-                subscribers.append(asyncio.ensure_future(collect(world, request.task_id)))
+                subscribers.append(asyncio.ensure_future(collect(world, request.task_id, arrived, number)))
+            if number % 200 == 0:  # however busy the machine is, some come in the middle
+                await until(lambda: len(arrived) > len(subscribers) // 2)
             if dice.random() < 0.2:
                 await asyncio.sleep(0)
         await outlet.durable()
@@ -95,7 +105,7 @@ async def test_snapshots_and_what_follows_fit_together_under_load(store: Store) 
     gate = Gate()
     async with serving(Actor(act), store=store) as world:
         task = await world.send(say(configuration=NOW))
-        early = asyncio.ensure_future(collect(world, task.id))
+        early = asyncio.ensure_future(collect(world, task.id, arrived, -1))
         gate.open()
         final = await world.reaches(task.id, COMPLETED)
         assert texts(final.artifacts[0]) == [f"{number}," for number in range(size)]
