@@ -12,7 +12,7 @@ import uvloop
 
 from a2a_server.cli.loading import load_agent
 from a2a_server.cli.logging import configure
-from a2a_server.cli.tuning import collect_seldom, patient_threads
+from a2a_server.cli.tuning import patient_threads
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
 from a2a_server.serve import Server, running
@@ -44,7 +44,6 @@ async def _serve(settings: Settings, agent: Agent) -> None:
     async with AsyncExitStack() as stack:
         with patient_threads():
             server = await stack.enter_async_context(running(settings, agent))
-        collect_seldom()
         click.echo(welcome(settings, server))
         await stop.wait()
 

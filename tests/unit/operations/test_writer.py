@@ -172,6 +172,32 @@ async def test_room_waits_while_too_much_is_pending() -> None:
     await asyncio.gather(waiting, again)
 
 
+@pytest.mark.req("STRM-08")
+async def test_a_burst_is_let_out_while_it_grows() -> None:
+    """An agent that never pauses asks for room; its first events are committed before it has ended."""
+    disk = Disk()
+    made = writer(disk, limit=1_000)
+    create(made)
+    for text in "abcdef":
+        made.append(chunk(text))
+        await made.room()
+    assert len(disk.writes) == 1
+    assert (await stored(disk)).number > 1
+
+
+async def test_a_plain_answer_is_not_let_out_in_pieces() -> None:
+    """A task, WORKING, an artifact and COMPLETED are one commit, however often the agent asks for room."""
+    disk = Disk()
+    made = writer(disk, limit=1_000)
+    create(made)
+    for event in (working(), chunk("a"), status_event("t", "c", pb.TASK_STATE_COMPLETED, 6)):
+        made.append(event)
+        await made.room()
+    assert disk.writes == []
+    await made.drain()
+    assert [len(write.entries) for write in disk.writes] == [4]
+
+
 async def test_a_waiter_may_be_canceled_without_harm() -> None:
     disk = Disk()
     made = writer(disk)
