@@ -23,9 +23,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from a2a_server.errors import ErrorCodes
 from a2a_server.operations.limits import Limits
 from a2a_server.transport.address import Address
-from a2a_server.transport.options import ErrorCodes, GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.tenants import Tenants, fault_of
 
 MEMORY = "memory:"

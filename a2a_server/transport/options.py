@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from annotated_types import Ge, Gt
 
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0)]
-
-ErrorCodes = Literal["1.0.1", "1.0.0"]
-"""Which patch's column of codes to answer with; checkers built for 1.0.0 expect its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

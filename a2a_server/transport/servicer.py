@@ -18,8 +18,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.errors import A2AError
-from a2a_server.transport.options import ErrorCodes
+from a2a_server.errors import A2AError, ErrorCodes
 from a2a_server.transport.pipeline import Envelope, Pipeline, decode
 from a2a_server.transport.status import abort_of
 

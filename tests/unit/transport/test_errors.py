@@ -6,9 +6,8 @@ import grpc
 import pytest
 from google.rpc import code_pb2
 
-from a2a_server.errors import A2AError, Reason, Violation
+from a2a_server.errors import A2AError, ErrorCodes, Reason, Violation
 from a2a_server.ports.store import StoreUnavailable
-from a2a_server.transport.options import ErrorCodes
 from a2a_server.transport.status import abort_of
 from generated import a2a_pb2 as pb
 from tests.unit.transport.doors import Door, failing, failing_stream, open_door, refusal_of, refused

@@ -1,0 +1,87 @@
+"""What the gateway calls: one RPC of one service, wherever it is served (design 5; spec: DOOR-01, DOOR-02)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.rpc import status_pb2
+
+from a2a_server.errors import A2AError
+
+Metadata = Sequence[tuple[str, str | bytes]]
+
+
+class StatusError(Exception):
+    """What an upstream in another process answered instead of a message."""
+
+    def __init__(self, status: status_pb2.Status, metadata: Metadata = ()) -> None:
+        super().__init__(status.message)
+        self.status = status
+        self.metadata = metadata
+        """Trailers."""
+
+
+class Context(NamedTuple):
+    """What travels beside a request."""
+
+    metadata: Mapping[str, Sequence[str]]
+    """Lower-case names; a name may have several values."""
+    timeout: float | None = None
+    """How many seconds the client will wait."""
+    peer: str = ""
+    """The client's address, as far as it can be trusted."""
+
+
+class Answer(NamedTuple):
+    """The answer of a unary call."""
+
+    message: Message
+    metadata: Metadata = ()
+    trailers: Metadata = ()
+
+
+class Item(Protocol):
+    """One message of a stream."""
+
+    @property
+    def number(self) -> int:
+        """Its position in the task's log; 0 when it has none."""
+        ...
+
+    @property
+    def wire(self) -> bytes:
+        """It, serialised."""
+        ...
+
+
+class Stream(Protocol):
+    """The answer of a streaming call."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """What was sent ahead of the items; complete once the first item is there."""
+        ...
+
+    @property
+    def items(self) -> AsyncIterator[Sequence[Item]]:
+        """Batches of all that is ready. Whoever iterates closes it."""
+        ...
+
+    def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
+        """Tell the upstream how to end the stream from its side, when it stops."""
+        ...
+
+
+class Upstream(Protocol):
+    """Serves calls. Refuses with `A2AError`, or with `StatusError` when the refusal came over a wire."""
+
+    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer: ...
+
+    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Stream: ...
+
+    async def ready(self) -> bool:
+        """Whether calls would be served now."""
+        ...
