@@ -12,11 +12,12 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.errors import ErrorCodes
 from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.store import Entry
 from a2a_server.transport.address import Address
-from a2a_server.transport.options import ErrorCodes, GrpcOptions, Tls
+from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import SERVICES, GrpcDoor
 from a2a_server.transport.servicer import Servicer
