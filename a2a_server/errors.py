@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, unique
 from typing import Literal, NoReturn
 
 from google.protobuf.message import Message
@@ -37,33 +37,64 @@ _MOST_VALUES = 5
 _MOST_VIOLATIONS = 100
 
 
-class Reason(Enum):
-    """One row per error: gRPC code of 1.0.1, JSON-RPC code, and the gRPC code of 1.0.0 where it differed (CONF-01)."""
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one error looks through every door; the numbers of 1.0.0 are given where they differed (CONF-01)."""
 
-    TASK_NOT_FOUND = code.NOT_FOUND, -32001
-    TASK_NOT_CANCELABLE = code.FAILED_PRECONDITION, -32002
-    PUSH_NOTIFICATION_NOT_SUPPORTED = code.FAILED_PRECONDITION, -32003, code.UNIMPLEMENTED
-    UNSUPPORTED_OPERATION = code.FAILED_PRECONDITION, -32004, code.UNIMPLEMENTED
-    CONTENT_TYPE_NOT_SUPPORTED = code.INVALID_ARGUMENT, -32005
-    INVALID_AGENT_RESPONSE = code.INTERNAL, -32006
-    EXTENDED_AGENT_CARD_NOT_CONFIGURED = code.FAILED_PRECONDITION, -32007
-    EXTENSION_SUPPORT_REQUIRED = code.FAILED_PRECONDITION, -32008
-    VERSION_NOT_SUPPORTED = code.FAILED_PRECONDITION, -32009, code.UNIMPLEMENTED
+    status: int
+    jsonrpc: int
+    http: int
+    status_1_0_0: int | None = None
+    http_1_0_0: int | None = None
+
+
+@unique
+class Reason(Enum):
+    """One row per error: code of gRPC, of JSON-RPC, of HTTP."""
+
+    TASK_NOT_FOUND = Row(code.NOT_FOUND, -32001, 404)
+    TASK_NOT_CANCELABLE = Row(code.FAILED_PRECONDITION, -32002, 400, http_1_0_0=409)
+    PUSH_NOTIFICATION_NOT_SUPPORTED = Row(code.FAILED_PRECONDITION, -32003, 400, code.UNIMPLEMENTED)
+    UNSUPPORTED_OPERATION = Row(code.FAILED_PRECONDITION, -32004, 400, code.UNIMPLEMENTED)
+    CONTENT_TYPE_NOT_SUPPORTED = Row(code.INVALID_ARGUMENT, -32005, 400, http_1_0_0=415)
+    INVALID_AGENT_RESPONSE = Row(code.INTERNAL, -32006, 500, http_1_0_0=502)
+    EXTENDED_AGENT_CARD_NOT_CONFIGURED = Row(code.FAILED_PRECONDITION, -32007, 400)
+    EXTENSION_SUPPORT_REQUIRED = Row(code.FAILED_PRECONDITION, -32008, 400)
+    VERSION_NOT_SUPPORTED = Row(code.FAILED_PRECONDITION, -32009, 400, code.UNIMPLEMENTED)
 
     # Not in the protocol's table; the official SDK knows this one by this name and the protocol's domain.
-    INVALID_PARAMS = code.INVALID_ARGUMENT, -32602
+    INVALID_PARAMS = Row(code.INVALID_ARGUMENT, -32602, 400)
     # Ours, and so are the numbers below -32009.
-    UNAUTHENTICATED = code.UNAUTHENTICATED, -32010
-    PERMISSION_DENIED = code.PERMISSION_DENIED, -32011
-    OVERLOADED = code.RESOURCE_EXHAUSTED, -32012
-    SLOW_READER = code.UNAVAILABLE, -32013
-    UNAVAILABLE = code.UNAVAILABLE, -32603
-    INTERNAL = code.INTERNAL, -32603
+    UNAUTHENTICATED = Row(code.UNAUTHENTICATED, -32010, 401)
+    PERMISSION_DENIED = Row(code.PERMISSION_DENIED, -32011, 403)
+    OVERLOADED = Row(code.RESOURCE_EXHAUSTED, -32012, 429)
+    SLOW_READER = Row(code.UNAVAILABLE, -32013, 503)
+    DEADLINE_EXCEEDED = Row(code.DEADLINE_EXCEEDED, -32014, 504)
+    UNAVAILABLE = Row(code.UNAVAILABLE, -32603, 503)
+    INTERNAL = Row(code.INTERNAL, -32603, 500)
+    # Of HTTP itself: before there is a call.
+    PATH_NOT_FOUND = Row(code.NOT_FOUND, -32601, 404)
+    METHOD_NOT_ALLOWED = Row(code.UNIMPLEMENTED, -32600, 405)
+    NOT_ACCEPTABLE = Row(code.INVALID_ARGUMENT, -32600, 406)
+    REQUEST_TIMEOUT = Row(code.DEADLINE_EXCEEDED, -32600, 408)
+    BODY_TOO_LARGE = Row(code.RESOURCE_EXHAUSTED, -32600, 413)
+    URI_TOO_LONG = Row(code.INVALID_ARGUMENT, -32600, 414)
+    ENCODING_NOT_SUPPORTED = Row(code.INVALID_ARGUMENT, -32600, 415)
+    HEADERS_TOO_LARGE = Row(code.RESOURCE_EXHAUSTED, -32600, 431)
+    MALFORMED_REQUEST = Row(code.INVALID_ARGUMENT, -32600, 400)
 
-    def __init__(self, status: int, jsonrpc_code: int, status_1_0_0: int | None = None) -> None:
-        self.status = status
-        self.jsonrpc_code = jsonrpc_code
-        self.status_1_0_0 = status if status_1_0_0 is None else status_1_0_0
+    @property
+    def jsonrpc_code(self) -> int:
+        return self.value.jsonrpc
+
+    def status(self, codes: ErrorCodes = "1.0.1") -> int:
+        """The number of `google.rpc.Code`."""
+        row = self.value
+        return row.status if codes == "1.0.1" or row.status_1_0_0 is None else row.status_1_0_0
+
+    def http(self, codes: ErrorCodes = "1.0.1") -> int:
+        row = self.value
+        return row.http if codes == "1.0.1" or row.http_1_0_0 is None else row.http_1_0_0
 
     @property
     def is_a2a(self) -> bool:
@@ -118,9 +149,7 @@ def task_not_found(task_id: str) -> A2AError:
 
 def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status:
     """Say it in Google's words; what would not fit into trailers is cut."""
-    reason = error.reason
-    code = reason.status if codes == "1.0.1" else reason.status_1_0_0
-    status = status_pb2.Status(code=code, message=_clip(error.message, _LONGEST_MESSAGE))
+    status = status_pb2.Status(code=error.reason.status(codes), message=_clip(error.message, _LONGEST_MESSAGE))
     for detail in _details_of(error):
         status.details.add().Pack(detail)
     return status
