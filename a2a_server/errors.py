@@ -147,6 +147,12 @@ def task_not_found(task_id: str) -> A2AError:
     return A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": task_id[:200]})
 
 
+def deadline_exceeded(seconds: float) -> A2AError:
+    """The answer to a client that set a deadline; what its task does goes on (GEN-07)."""
+    text = f"There was no answer within {seconds:g} seconds. Work on a task goes on; get it or subscribe to it."
+    return A2AError(Reason.DEADLINE_EXCEEDED, text)
+
+
 def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status:
     """Say it in Google's words; what would not fit into trailers is cut."""
     status = status_pb2.Status(code=error.reason.status(codes), message=_clip(error.message, _LONGEST_MESSAGE))

@@ -213,6 +213,10 @@ class Store(Protocol):
         """Finish what was accepted, then let go."""
         ...
 
+    async def ping(self) -> None:
+        """Read something; raises `StoreUnavailable` when nothing can be read now."""
+        ...
+
     async def secret(self) -> bytes:
         """32 random bytes, made once per database: the key that seals page cursors."""
         ...

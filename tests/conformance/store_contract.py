@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from a2a_server.ports.store import Store
 from tests.conformance.authors import Author, config
 from tests.conformance.store_lists import ListPromises
@@ -25,6 +27,10 @@ class StoreContract(
         await store.close()
         await store.open()
         assert await store.secret() == secret
+
+    @pytest.mark.req("DOOR-07")
+    async def test_an_open_store_answers_a_ping(self, store: Store) -> None:
+        await store.ping()
 
     async def test_a_store_is_opened_and_closed_as_often_as_one_likes(self, store: Store) -> None:
         author = await Author(store).start(state=b"state")

@@ -93,6 +93,7 @@ class TestTheFile:
         for use in (
             author.chunk("x"),
             author.load(),
+            store.ping(),
             store.page(TaskQuery(ANN, TaskFilter(), None, 1, include_artifacts=False)),
         ):
             with pytest.raises(StoreUnavailable, match="closed"):

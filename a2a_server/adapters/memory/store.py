@@ -49,6 +49,9 @@ class MemoryStore:
     async def close(self) -> None:
         """Nothing to let go; the data stays as long as the object."""
 
+    async def ping(self) -> None:
+        """Always there."""
+
     async def secret(self) -> bytes:
         return self._secret
 

@@ -100,6 +100,9 @@ class SqliteStore:
             raise StoreUnavailable("the store is closed")
         return await self._reader.scan(work)
 
+    async def ping(self) -> None:
+        self._read(tasks.secret)
+
     async def secret(self) -> bytes:
         return self._read(tasks.secret)
 

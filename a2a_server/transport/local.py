@@ -1,0 +1,130 @@
+"""The pipeline as the gateway's upstream in this process: no socket, no second encoding (spec: DOOR-02, DOOR-07)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+
+from a2a_server.errors import A2AError, deadline_exceeded
+from a2a_server.operations.call import Entries
+from a2a_server.ports.store import Store, StoreUnavailable
+from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream
+from a2a_server.transport.streams import OpenStream
+
+PATIENCE = 1.0
+"""How many seconds the store has for a sign of life."""
+
+FRESH = 0.5
+"""How many seconds an answer of the store counts, however many ask."""
+
+A = TypeVar("A")
+
+
+class Context(Protocol):
+    """What the gateway knows about a call beside its request."""
+
+    @property
+    def metadata(self) -> Mapping[str, Sequence[str]]: ...
+
+    @property
+    def timeout(self) -> float | None: ...
+
+
+class LocalUpstream(Generic[A]):
+    """Calls operations through the pipeline. `answer` is the gateway's own class, which this package may not know."""
+
+    def __init__(self, pipeline: Pipeline, store: Store, answer: Callable[[Message, Metadata], A]) -> None:
+        self._pipeline = pipeline
+        self._store = store
+        self._answer = answer
+        self._reachable = False
+        self._asked = float("-inf")
+
+    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> A:
+        """Call; work on a task goes on when the deadline passes (GEN-07)."""
+        envelope = Envelope(context.metadata)
+        if context.timeout is None:
+            reply = await self._pipeline.unary(method.name, request, envelope)
+        else:
+            async with _until(_deadline(context), context):
+                reply = await self._pipeline.unary(method.name, request, envelope)
+        return self._answer(reply.message, reply.metadata)
+
+    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
+        deadline = _deadline(context)
+        async with _until(deadline, context):
+            stream = await self._pipeline.stream(method.name, request, Envelope(context.metadata))
+        return LocalStream(stream, deadline, context)
+
+    async def ready(self) -> bool:
+        """Whether the server takes calls and its store answers."""
+        if self._pipeline.draining:
+            return False
+        if time.monotonic() - self._asked >= FRESH:
+            self._reachable = await self._probe()
+            self._asked = time.monotonic()
+        return self._reachable
+
+    async def _probe(self) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._store.ping()
+        except (StoreUnavailable, TimeoutError):
+            return False
+        return True
+
+
+class LocalStream:
+    """Batches of log entries as the operation gives them."""
+
+    __slots__ = ("_place", "items", "metadata")
+
+    def __init__(self, stream: Stream, deadline: float | None, context: Context) -> None:
+        self._place = stream.place
+        self.metadata = stream.metadata
+        items = stream.items if deadline is None else _limited(stream.items, deadline, context)
+        self.items: AsyncIterator[Entries] = _watched(items, stream.place)
+
+    def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
+        """Say how the reader is told that its stream ends from here: it reads too slowly, or the server stops."""
+        self._place.cut = cut
+
+
+async def _watched(items: AsyncIterator[Entries], place: OpenStream) -> AsyncIterator[Entries]:
+    """Note for how long the reader has been busy with what it was given (RPLY-06)."""
+    async with aclosing(cast("Any", items)):
+        async for entries in items:
+            place.sending()
+            yield entries  # stays here while the reader writes
+            place.sent()
+
+
+async def _limited(items: AsyncIterator[Entries], deadline: float, context: Context) -> AsyncIterator[Entries]:
+    # A timeout around the whole loop would strike while the reader, and not we, is at work.
+    async with aclosing(cast("Any", items)):
+        while True:
+            async with _until(deadline, context):
+                entries = await anext(items, None)
+            if entries is None:
+                return
+            yield entries
+
+
+def _deadline(context: Context) -> float | None:
+    return None if context.timeout is None else asyncio.get_running_loop().time() + context.timeout
+
+
+@asynccontextmanager
+async def _until(deadline: float | None, context: Context) -> AsyncIterator[None]:
+    """Nothing inside raises `TimeoutError` of its own: the pipeline lets only `A2AError` out."""
+    try:
+        async with asyncio.timeout_at(deadline):
+            yield
+    except TimeoutError:
+        raise deadline_exceeded(context.timeout or 0) from None
