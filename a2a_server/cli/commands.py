@@ -5,14 +5,19 @@ from __future__ import annotations
 import hashlib
 import secrets
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from a2a_server.settings import SettingsError, load
 from a2a_server.settings.sources import Loaded
 
+if TYPE_CHECKING:
+    from a2a_server.cli.health import Asked  # with gRPC
+
 CONFIG_HELP = "Settings file (TOML); otherwise $A2A_CONFIG, or a2a-server.toml if it is here."
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class Unusable(click.ClickException):
@@ -72,6 +77,33 @@ def config(*, config: str | None, example: bool) -> None:
     from a2a_server.cli.printing import effective, example_file  # noqa: PLC0415 - as above
 
     click.echo(example_file() if example else effective(_load({}, config)), nl=False)
+
+
+@main.command()
+@click.option("--grpc", metavar="HOST:PORT", help="Ask a gRPC door (grpc.health.v1).")
+@click.option("--http", metavar="URL", help="Ask an HTTP door, at /readyz where the URL has no path.")
+@click.option("--timeout", default=3.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds.")
+@click.option("--tls", is_flag=True, help="Ask the gRPC door over TLS; the options below imply it.")
+@click.option("--ca", metavar="PATH", type=FILE, help="Authorities of the door's certificate.  [default: the system's]")
+@click.option("--name", help="The name in the door's certificate, where that is not its host's.")
+@click.option("--cert", metavar="PATH", type=FILE, help="A certificate for a door that wants one.")
+@click.option("--key", metavar="PATH", type=FILE, help="The certificate's private key.")
+@click.option("--config", metavar="PATH", help=CONFIG_HELP)
+def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
+    """Ask whether a server or gateway serves. Exit with 0 if it does, else with 1 and a line that says why.
+
+    Without --grpc and --http the door of the settings in effect is asked; with both, both must serve.
+    """
+    from a2a_server.cli.health import NotServingError, Question  # noqa: PLC0415 - as above
+
+    try:
+        question = Question.of(**asked)
+        doors = question.ask() if question.names_doors else question.ask_process(_load({}, config).settings)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    except NotServingError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{', '.join(doors)}: serving")
 
 
 @main.command()

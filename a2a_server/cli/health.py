@@ -1,0 +1,194 @@
+"""Whether doors serve, asked from outside, for containers and scripts (spec: DOOR-07, OPER-04)."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypedDict, Unpack
+from urllib.parse import SplitResult, urlsplit
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from a2a_server.settings import Settings
+from a2a_server.transport.address import Address
+
+READY = "/readyz"
+PORTS = {"http": 80, "https": 443}
+ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a door listens, and where it is reached
+DIRECT: Sequence[tuple[str, object]] = [("grpc.enable_http_proxy", 0)]
+"""The environment's proxy is for calls to elsewhere."""
+
+Status = health_pb2.HealthCheckResponse
+
+
+class NotServingError(Exception):
+    """A door does not serve; the message says which one and why."""
+
+
+class ClosedError(NotServingError):
+    """Nobody listens there."""
+
+
+class Asked(TypedDict):
+    """The command's options."""
+
+    grpc: str | None
+    http: str | None
+    timeout: float
+    tls: bool
+    ca: Path | None
+    name: str | None
+    cert: Path | None
+    key: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """How a door with TLS is believed, and how it believes whoever asks. Files are PEM."""
+
+    ca: Path | None = None
+    """Authorities of the door's certificate; none = those of the system."""
+    name: str | None = None
+    """The name in the door's certificate, where that is not its host's."""
+    cert: Path | None = None
+    key: Path | None = None
+
+    def channel(self, target: str) -> grpc.Channel:
+        named = [("grpc.ssl_target_name_override", self.name)] if self.name else []
+        pems = (path.read_bytes() if path else None for path in (self.ca, self.key, self.cert))
+        credentials = grpc.ssl_channel_credentials(*pems)
+        return grpc.secure_channel(target, credentials, [*DIRECT, *named])
+
+    def wrap(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
+        context = ssl.create_default_context(cafile=self.ca)
+        if self.cert:
+            context.load_cert_chain(self.cert, self.key)
+        return context.wrap_socket(plain, server_hostname=self.name or host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Which doors to ask, and how. Answers name the doors that serve; `NotServingError` is the other answer."""
+
+    grpc: Address | None = None
+    http: SplitResult | None = None
+    timeout: float = 3.0
+    tls: Tls | None = None
+
+    @classmethod
+    def of(cls, **asked: Unpack[Asked]) -> Self:
+        """Read what the command line says; `ValueError` names the option that makes no sense."""
+        if bool(asked["cert"]) != bool(asked["key"]):
+            raise ValueError("--cert and --key are needed together")
+        tls = Tls(ca=asked["ca"], name=asked["name"], cert=asked["cert"], key=asked["key"])
+        return cls(
+            grpc=_address(asked["grpc"]) if asked["grpc"] else None,
+            http=_url(asked["http"]) if asked["http"] else None,
+            timeout=asked["timeout"],
+            tls=tls if asked["tls"] or tls != Tls() else None,
+        )
+
+    @property
+    def names_doors(self) -> bool:
+        return bool(self.grpc or self.http)
+
+    def ask(self) -> list[str]:
+        """Ask the doors that are named."""
+        found = [self.ask_grpc(self.grpc)] if self.grpc else []
+        return [*found, self.ask_http(self.http)] if self.http else found
+
+    def ask_process(self, settings: Settings) -> list[str]:
+        """Ask the door that the settings open: gRPC, or HTTP where a gateway runs alone."""
+        if settings.tls.cert and not self.tls:
+            raise NotServingError(f"grpc {settings.grpc}: speaks TLS; ask it with --ca, and --name if need be")
+        try:
+            return [self.ask_grpc(_reachable(settings.grpc))]
+        except ClosedError as closed:
+            try:
+                return [self.ask_http(urlsplit(f"http://{_reachable(settings.http)}"))]
+            except ClosedError as also:
+                raise ClosedError(f"{closed}; {also}") from None
+
+    def ask_grpc(self, address: Address) -> str:
+        """Ask `grpc.health.v1` for the server as a whole."""
+        door = f"grpc {address}"
+        _connected(door, address, self.timeout).close()
+        target = str(address)
+        with self.tls.channel(target) if self.tls else grpc.insecure_channel(target, DIRECT) as channel:
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            try:
+                answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=self.timeout)
+            except grpc.RpcError as error:
+                raise NotServingError(f"{door}: {_why(error)}") from None
+        if answer.status != Status.SERVING:
+            raise NotServingError(f"{door}: {Status.ServingStatus.Name(answer.status)}")
+        return door
+
+    def ask_http(self, url: SplitResult) -> str:
+        """GET a URL, `/readyz` where it has no path. Redirects and proxies are not followed; 2xx is a yes."""
+        address = Address(url.hostname or "", url.port or PORTS[url.scheme])
+        door = f"http {address}"
+        plain = _connected(door, address, self.timeout)
+        with closing(http.client.HTTPConnection(address.host, address.port)) as connection:
+            connection.sock = plain  # closed with the connection, also when there is no handshake
+            try:
+                if url.scheme == "https":
+                    connection.sock = (self.tls or Tls()).wrap(plain, address.host)
+                connection.request("GET", url.path.rstrip("/") or READY)
+                with connection.getresponse() as answer:
+                    verdict = f"{answer.status} {answer.reason}".rstrip()
+            except (OSError, http.client.HTTPException) as error:
+                raise NotServingError(f"{door}: {str(error) or type(error).__name__}") from None
+        if not http.client.OK <= answer.status < http.client.MULTIPLE_CHOICES:
+            raise NotServingError(f"{door}: {verdict}")
+        return door
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise ValueError(f"--grpc = {text!r}: {error}") from None
+
+
+def _url(text: str) -> SplitResult:
+    try:
+        url = urlsplit(text)
+        if url.scheme in PORTS and url.hostname and url.port != 0:  # reading the port checks it
+            return url
+    except ValueError:
+        pass
+    raise ValueError(f"--http = {text!r}: must be a URL such as http://127.0.0.1:8080")
+
+
+def _reachable(listening: str) -> Address:
+    address = Address.parse(listening)
+    return Address(ANYWHERE.get(address.host, address.host), address.port)
+
+
+def _connected(door: str, address: Address, timeout: float) -> socket.socket:
+    """Tell a door that nobody opened from one that does not serve; gRPC would say UNAVAILABLE for both."""
+    try:
+        return socket.create_connection((address.host, address.port), timeout)
+    except ConnectionRefusedError:
+        raise ClosedError(f"{door}: nobody listens there") from None
+    except OSError as error:
+        raise NotServingError(f"{door}: {error.strerror or error}") from None
+
+
+def _why(error: grpc.RpcError) -> str:
+    if not isinstance(error, grpc.Call):  # errors of calls are calls, too, which their type does not say
+        return str(error)
+    match error.code():
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return "has no health service (grpc.health.v1)"
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return "no answer in time"
+        case code:
+            return f"{code.name}: {error.details()}"
