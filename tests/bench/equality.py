@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import difflib
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from google.protobuf.message import Message
 from google.protobuf.text_format import MessageToString
 
 from generated import a2a_pb2 as pb
-from tests.bench.h2 import Broken
+from tests.bench.doors import Door, ask, listen
+from tests.bench.exchange import Broken
 from tests.bench.lab import VERSION, stub
 from tests.bench.processes import Server
 from tests.bench.requests import message
 
 _ID = re.compile(r'((?:task_|context_|artifact_|message_)?id): "([^"]*)"')
+_TICK = 0.002
+"""Keeps tasks from ending in the same millisecond, by which lists are ordered."""
 _STAMP = re.compile(r"\n *timestamp \{[^}]*\}")
 
 
@@ -47,9 +52,25 @@ def answers(server: Server) -> str:
         return essence([sent, read, listed, *streamed])
 
 
-def check(*servers: Server) -> None:
-    """Raise with the difference if two fresh servers do not answer alike."""
-    first, *others = [(server.name, answers(server)) for server in servers]
+def answers_through(doors: Sequence[Door], server: Server) -> str:
+    """The same conversation through HTTP doors, one after the other."""
+    return "\n".join(_conversation(door, server) for door in doors)
+
+
+def _conversation(door: Door, server: Server) -> str:
+    sent = ask(door, server, door.send("echo"), pb.SendMessageResponse)
+    read = ask(door, server, door.get(sent.task.id), pb.Task)
+    listed = ask(door, server, door.page(50), pb.ListTasksResponse)
+    time.sleep(_TICK)
+    streamed = listen(door, server, door.stream("chunks", "3"), pb.StreamResponse)
+    time.sleep(_TICK)
+    return essence([sent, read, listed, *streamed])
+
+
+def check(*servers: Server, doors: Sequence[Door] = ()) -> None:
+    """Raise with the difference if fresh servers do not answer alike, over gRPC or else through HTTP doors."""
+    ask_all = partial(answers_through, doors) if doors else answers
+    first, *others = [(server.name, ask_all(server)) for server in servers]
     for name, text in others:
         if text != first[1]:
             lines = difflib.unified_diff(first[1].splitlines(), text.splitlines(), first[0], name, lineterm="", n=2)

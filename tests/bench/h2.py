@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from tests.bench.exchange import Broken, Exchange
+
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _HEAD = struct.Struct(">BHBBI")
 _READ = 1 << 18
@@ -36,10 +38,6 @@ class Kind(IntEnum):
     PING = 6
     GOAWAY = 7
     WINDOW_UPDATE = 8
-
-
-class Broken(Exception):  # noqa: N818 - the bench stops with it
-    """The server did not answer as it should."""
 
 
 def frame(kind: Kind, flags: int, stream: int, payload: bytes) -> bytes:
@@ -91,13 +89,9 @@ def _text(text: str) -> bytes:
 
 
 @dataclass(slots=True)
-class Exchange:
-    """One call: when it began, when its first message came, how many have come."""
+class Call(Exchange):
+    """One call, and what has come of its next message."""
 
-    begun: float
-    first: float = 0.0
-    ended: float = 0.0
-    messages: int = 0
     _rest: bytearray = field(default_factory=bytearray)
 
     def take(self, payload: bytes) -> None:
@@ -116,7 +110,7 @@ class Connection:
     def __init__(self, port: int, headers: Headers) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.open: dict[int, Exchange] = {}
+        self.open: dict[int, Call] = {}
         self._headers = headers.first
         self._headers_later = headers.later
         self._next = 1
@@ -146,16 +140,16 @@ class Connection:
     def close(self) -> None:
         self.socket.close()
 
-    def start(self, message: bytes) -> None:
+    def start(self, payload: bytes) -> None:
         """Begin a call with a framed message; it leaves with the next `flush`."""
         stream = self._next
         self._next += 2
         self._out += [
             frame(Kind.HEADERS, _END_HEADERS, stream, self._headers),
-            frame(Kind.DATA, _END_STREAM, stream, message),
+            frame(Kind.DATA, _END_STREAM, stream, payload),
         ]
         self._headers = self._headers_later
-        self.open[stream] = Exchange(time.perf_counter())
+        self.open[stream] = Call(time.perf_counter())
 
     def flush(self) -> None:
         if self._out:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +14,19 @@ import grpc
 
 from generated import a2a_pb2 as pb
 from generated import a2a_pb2_grpc
-from tests.bench.load import Load, Plan, drive
-from tests.bench.processes import Server, free_port, running
+from tests.bench.load import Load, Work, drive
+from tests.bench.processes import GATEWAY_CORE, Program, Server, free_port, python, running
 
 T = TypeVar("T")
 Engine = Literal["memory", "sqlite"]
 
 _WARM_UP = 0.5
+_GO = Path(__file__).parent / "go"
+_GO_BUILD = Path("build/go")
+
+
+class Missing(Exception):  # noqa: N818 - a benchmark is left out
+    """What it needs is not installed; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +55,76 @@ class Lab:
         return self.folder / f"{self._count}-{name}"
 
     @contextmanager
-    def ours(self, engine: Engine, *, file: Path | None = None) -> Iterator[Server]:
-        """Our server as users start it, apart from settings that may lie about."""
-        path, port = file or self.place("ours.db"), free_port()
-        settings = self.place("empty.toml")
-        settings.touch()
-        store = "memory:" if engine == "memory" else f"sqlite:///{path}"
-        arguments = ["-m", "a2a_server", "serve", "tests.bench.agents:agent", "--config", str(settings)]
-        arguments += ["--grpc", f"127.0.0.1:{port}", "--store", store, "--log-level", "warning"]
-        with running(f"a2a-server-{engine}-{port}", arguments, port, self.folder, {}) as server:
+    def ours(self, engine: Engine, *, file: Path | None = None, settings: str = "") -> Iterator[Server]:
+        """Our server with all its doors as users start it, apart from settings that may lie about."""
+        store = "memory:" if engine == "memory" else f"sqlite:///{file or self.place('ours.db')}"
+        port, http = free_port(), 0
+        doors = ["--grpc", f"127.0.0.1:{port}"]
+        arguments = ["serve", "tests.bench.agents:agent", *self._quiet(settings), *doors, "--store", store]
+        command = python("-m", "a2a_server", *arguments)
+        name = f"a2a-server-{engine}-{port}"
+        with running(Program(name=name, command=command, folder=self.folder, port=port, http=http)) as server:
             yield server
 
     @contextmanager
-    def sdk(self, engine: Engine, *, tasks: int = 0) -> Iterator[Server]:
-        """The SDK's server. Its tracing is off, which spares it some work."""
-        path, port = self.place("sdk.db"), free_port()
-        store = "memory:" if engine == "memory" else f"sqlite+aiosqlite:///{path}"
-        arguments = ["-m", "tests.bench.sdk_server", "--port", str(port), "--store", store, "--tasks", str(tasks)]
-        extra = {"OTEL_INSTRUMENTATION_A2A_SDK_ENABLED": "false"}
-        with running(f"a2a-sdk-{engine}-{port}", arguments, port, self.folder, extra) as server:
+    def gateway(self, upstream: Server) -> Iterator[Server]:
+        """Our gateway as a process of its own, in front of a server."""
+        http = free_port()
+        arguments = ["gateway", "--upstream", f"127.0.0.1:{upstream.port}", "--http", f"127.0.0.1:{http}"]
+        command = python("-m", "a2a_server", *arguments, *self._quiet(""))
+        name = f"a2a-gateway-{http}"
+        program = Program(name=name, command=command, folder=self.folder, http=http, core=GATEWAY_CORE)
+        with running(program) as server:
             yield server
 
-    def compare(self, pairs: Mapping[str, tuple[Server, Plan]]) -> Mapping[str, list[Load]]:
+    def _quiet(self, settings: str) -> Sequence[str]:
+        path = self.place("settings.toml")
+        path.write_text(settings, "utf-8")
+        return ["--config", str(path), "--log-level", "warning"]
+
+    @contextmanager
+    def sdk(self, engine: Engine, *, tasks: int = 0, http: bool = False) -> Iterator[Server]:
+        """One door of the SDK's server. Its tracing is off, which spares it some work."""
+        store = "memory:" if engine == "memory" else f"sqlite+aiosqlite:///{self.place('sdk.db')}"
+        door, port = "http" if http else "grpc", free_port()
+        arguments = ["--door", door, "--port", str(port), "--store", store, "--tasks", str(tasks)]
+        program = Program(
+            name=f"a2a-sdk-{door}-{engine}-{port}",
+            command=python("-m", "tests.bench.sdk_server", *arguments),
+            folder=self.folder,
+            port=0 if http else port,
+            http=port if http else 0,
+            extra={"OTEL_INSTRUMENTATION_A2A_SDK_ENABLED": "false"},
+        )
+        with running(program) as server:
+            yield server
+
+    @contextmanager
+    def bare(self, size: int) -> Iterator[Server]:
+        """A server that writes prebuilt bytes to its subscribers."""
+        http = free_port()
+        command = python("-m", "tests.bench.bare_server", "--port", str(http), "--size", str(size))
+        with running(Program(name=f"bare-{http}", command=command, folder=self.folder, http=http)) as server:
+            yield server
+
+    @contextmanager
+    def grpc_gateway(self, tasks: Sequence[str]) -> Iterator[Server]:
+        """Debian's grpc-gateway in front of a Go server with these tasks."""
+        built = subprocess.run([_GO / "build.sh", _GO_BUILD], capture_output=True, text=True, check=False)
+        if built.returncode:
+            raise Missing(built.stderr.strip())
+        http = free_port()
+        command = [str(_GO_BUILD / "gateway"), "-http", f"127.0.0.1:{http}", *tasks]
+        with running(Program(name=f"grpc-gateway-{http}", command=command, folder=self.folder, http=http)) as server:
+            yield server
+
+    def compare(self, pairs: Mapping[str, tuple[Server, Work]]) -> Mapping[str, list[Load]]:
         """Time-bounded rounds in which everybody has a turn, the order reversed every other time."""
         seconds = self.effort.seconds
-        for server, plan in pairs.values():
-            drive(server, plan, seconds=min(_WARM_UP, seconds))
+        for server, work in pairs.values():
+            drive(server, work, seconds=min(_WARM_UP, seconds))
         return self.take_turns(
-            {name: partial(drive, server, plan, seconds=seconds) for name, (server, plan) in pairs.items()}
+            {name: partial(drive, server, work, seconds=seconds) for name, (server, work) in pairs.items()}
         )
 
     def take_turns(self, measures: Mapping[str, Callable[[], T]]) -> Mapping[str, list[T]]:

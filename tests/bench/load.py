@@ -10,25 +10,63 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from statistics import median
+from typing import Protocol
 
-from tests.bench.h2 import Broken, Connection, Exchange, framed, grpc_headers
+from tests.bench.exchange import Broken, Exchange, Line
+from tests.bench.h2 import Connection, framed, grpc_headers
 from tests.bench.processes import Server
 
 SERVICE = "/lf.a2a.v1.A2AService"
-_PATIENCE = 60.0
+PATIENCE = 60.0
+
+
+class Work(Protocol):
+    """What to send, and how much of it at once."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def payloads(self) -> Sequence[bytes]:
+        """Sent in turn."""
+        ...
+
+    @property
+    def connections(self) -> int: ...
+
+    @property
+    def depth(self) -> int:
+        """Calls open per connection."""
+        ...
+
+    @property
+    def messages(self) -> int:
+        """How many messages every answer must consist of."""
+        ...
+
+    def connect(self, server: Server) -> Line: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to send, and how much of it at once. Bodies are sent in turn."""
+    """Calls through the gRPC door."""
 
     rpc: str
     bodies: Sequence[bytes]
     connections: int = 4
     depth: int = 8
-    """Calls open per connection."""
     messages: int = 1
-    """How many messages every answer must consist of."""
+
+    @property
+    def name(self) -> str:
+        return self.rpc
+
+    @property
+    def payloads(self) -> Sequence[bytes]:
+        return [framed(body) for body in self.bodies]
+
+    def connect(self, server: Server) -> Line:
+        return Connection(server.port, grpc_headers(f"{SERVICE}/{self.rpc}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +92,19 @@ class Load:
         return self.messages / self.seconds
 
 
-def drive(server: Server, plan: Plan, *, seconds: float = 0.0, calls: int = 0) -> Load:
+def drive(server: Server, work: Work, *, seconds: float = 0.0, calls: int = 0) -> Load:
     """Keep the server busy for a time, or for a number of calls, and see the last call to its end."""
-    bodies = cycle([framed(body) for body in plan.bodies])
-    with ExitStack() as stack, _undisturbed():
-        headers = grpc_headers(f"{SERVICE}/{plan.rpc}")
-        lines = [stack.enter_context(closing(Connection(server.port, headers))) for _ in range(plan.connections)]
+    payloads = cycle(work.payloads)
+    with ExitStack() as stack, undisturbed():
+        lines = [stack.enter_context(closing(work.connect(server))) for _ in range(work.connections)]
         server_cpu, client_cpu, begun = server.cpu(), time.process_time(), time.perf_counter()
         more = _budget(begun + seconds if seconds else float("inf"), calls or float("inf"))
-        ended = _exchange(lines, plan.depth, bodies, more)
+        ended = _exchange(lines, work.depth, payloads, more)
         elapsed = time.perf_counter() - begun
         server_cpu, client_cpu = server.cpu() - server_cpu, time.process_time() - client_cpu
     for exchange in ended:
-        if exchange.messages != plan.messages:
-            raise Broken(f"{plan.rpc} was answered by {exchange.messages} messages instead of {plan.messages}")
+        if exchange.messages != work.messages:
+            raise Broken(f"{work.name} was answered by {exchange.messages} messages instead of {work.messages}")
     return Load(
         calls=len(ended),
         messages=sum(exchange.messages for exchange in ended),
@@ -90,35 +127,33 @@ def _budget(until: float, calls: float) -> Callable[[], bool]:
     return more
 
 
-def _exchange(
-    lines: Sequence[Connection], depth: int, bodies: Iterator[bytes], more: Callable[[], bool]
-) -> list[Exchange]:
+def _exchange(lines: Sequence[Line], depth: int, payloads: Iterator[bytes], more: Callable[[], bool]) -> list[Exchange]:
     ended: list[Exchange] = []
     with selectors.DefaultSelector() as selector:
         for line in lines:
             selector.register(line.socket, selectors.EVENT_READ, line)
-            _start(line, depth, bodies, more)
+            _start(line, depth, payloads, more)
         while any(line.open for line in lines):
-            ready = selector.select(_PATIENCE)
+            ready = selector.select(PATIENCE)
             if not ready:
-                raise Broken(f"the server has been silent for {_PATIENCE:g} s")
+                raise Broken(f"the server has been silent for {PATIENCE:g} s")
             for key, _ in ready:
                 line = key.data
                 over = line.receive()
                 ended += over
-                _start(line, len(over), bodies, more)
+                _start(line, len(over), payloads, more)
     return ended
 
 
-def _start(line: Connection, count: int, bodies: Iterator[bytes], more: Callable[[], bool]) -> None:
+def _start(line: Line, count: int, payloads: Iterator[bytes], more: Callable[[], bool]) -> None:
     for _ in range(count):
         if more():
-            line.start(next(bodies))
+            line.start(next(payloads))
     line.flush()
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """No garbage collection in between; load makes no cycles."""
     gc.collect()
     gc.disable()

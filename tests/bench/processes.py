@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORE, CLIENT_CORE = _CORES[0], _CORES[-1]
+GATEWAY_CORE = _CORES[1 % len(_CORES)]
+"""For a second server; where there are but two cores it shares the load's."""
 _START, _STOP = 60.0, 10.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -27,9 +29,12 @@ class Server:
     """A running server."""
 
     name: str
-    port: int
     process: subprocess.Popen[bytes]
     log: Path
+    port: int = 0
+    """Of its gRPC door; 0 = it has none."""
+    http: int = 0
+    """Of its HTTP door."""
 
     def cpu(self) -> float:
         """Seconds of processor time that all its threads have used so far; to the nanosecond, unlike /proc/…/stat."""
@@ -49,28 +54,54 @@ class Server:
 
     def wait(self) -> None:
         """Return when it accepts connections."""
+        for port in filter(None, (self.port, self.http)):
+            self._wait(port)
+
+    def _wait(self, port: int) -> None:
         end = time.monotonic() + _START
         while time.monotonic() < end and self.process.poll() is None:
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 return
             time.sleep(0.05)
         said = self.log.read_text("utf-8", "replace")[-2000:]
-        raise NotStarted(f"{self.name} does not listen on port {self.port}:\n{said}")
+        raise NotStarted(f"{self.name} does not listen on port {port}:\n{said}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What to run, and where."""
+
+    name: str
+    command: Sequence[str]
+    folder: Path
+    port: int = 0
+    http: int = 0
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
+    core: int = SERVER_CORE
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+
+def python(*arguments: str) -> Sequence[str]:
+    """A command that runs a Python program as we are run."""
+    return [sys.executable, *arguments]
 
 
 @contextmanager
-def running(name: str, arguments: Sequence[str], port: int, folder: Path, extra: Mapping[str, str]) -> Iterator[Server]:
-    """Run a Python program on the servers' core for the duration of the block."""
-    log = folder / f"{name}.log"
-    with log.open("wb") as output, on_core(SERVER_CORE):
+def running(program: Program) -> Iterator[Server]:
+    """Run a program for the duration of the block."""
+    with program.log.open("wb") as output, on_core(program.core):
         process = subprocess.Popen(
-            [sys.executable, *arguments],
+            program.command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **extra},
+            env={**os.environ, **program.extra},
         )
-    server = Server(name, port, process, log)
+    server = Server(program.name, process, program.log, program.port, program.http)
     try:
         server.wait()
         yield server

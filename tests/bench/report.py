@@ -14,14 +14,18 @@ from statistics import median
 from typing import Any
 
 from tests.bench.lab import Effort
-from tests.bench.rows import ALONE, GROWTH, SDK, Row
+from tests.bench.rows import ALONE, BARE, GO, GROWTH, NETWORK, SDK, Row
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
 _TIMES, _TO = "×", "–"  # noqa: RUF001 - as tables are printed
 
+_PACKAGES = ("a2a-sdk", "aiohttp", "grpcio", "httptools", "orjson", "protobuf", "uvicorn", "uvloop")
 _COLUMNS = {
     SDK: ("a2a-server", "a2a-sdk", "times better"),
+    GO: ("a2a-server", "grpc-gateway", "times better"),
+    NETWORK: ("through it", "directly", "share"),
+    BARE: ("a2a-server", "prebuilt bytes", "times dearer"),
     GROWTH: ("large", "small", "times dearer"),
     ALONE: ("a2a-server",),
 }
@@ -29,7 +33,10 @@ _COLUMNS = {
 
 def machine() -> dict[str, str]:
     """Where and with what it was measured."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("a2a-sdk", "grpcio", "protobuf", "uvloop"))
+    packages = ", ".join(
+        f"{name} {version(name)}"
+        for name in ("a2a-sdk", "aiohttp", "grpcio", "httptools", "orjson", "protobuf", "uvicorn", "uvloop")
+    )
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "processor": f"{_processor()}, {os.cpu_count()} cores: one for the server, one for the load",

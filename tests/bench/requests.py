@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from generated import a2a_pb2 as pb
 
 TEXT = "The quick brown fox jumps over the lazy dog."
@@ -25,3 +27,27 @@ def get(task_id: str) -> bytes:
 
 def page(size: int, token: str = "") -> bytes:
     return pb.ListTasksRequest(page_size=size, page_token=token).SerializeToString()
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """What an agent is to do for an audience: wait until a gate is opened, then answer in so many equal chunks."""
+
+    gate: str
+    count: int
+    size: int = 12
+    """Characters per chunk."""
+    pause: float = 0.0
+    """Seconds before each chunk; 0 = as fast as the server takes them."""
+
+    def __str__(self) -> str:
+        return f"{self.gate} {self.count} {self.size} {self.pause}"
+
+    @classmethod
+    def of(cls, text: str) -> Show:
+        gate, count, size, pause = text.split()
+        return cls(gate, int(count), int(size), float(pause))
+
+    @property
+    def text(self) -> str:
+        return "x" * self.size

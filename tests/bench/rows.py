@@ -9,7 +9,11 @@ from typing import Literal
 
 from tests.bench.load import Load
 
-SDK, GROWTH, ALONE = "Against a2a-sdk", "Under growth", "Alone"
+SDK, GO = "Against a2a-sdk", "Against grpc-gateway in Go"
+NETWORK, BARE = "Through a gateway of its own", "Against writing prebuilt bytes"
+GROWTH, ALONE = "Under growth", "Alone"
+
+_DEARER = {BARE, GROWTH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,8 @@ class Target:
 class Row:
     """One metric. `ours` and `other` hold a sample per round.
 
-    The ratio says how many times better we are than the SDK, or how many times dearer something has become by growing.
+    The ratio says how many times better we are than another server, or how many times dearer something is than
+    something simpler or smaller.
     """
 
     section: str
@@ -41,7 +46,7 @@ class Row:
     def ratios(self) -> Sequence[float]:
         """One per round, because what disturbs a round disturbs both sides of it."""
         pairs = list(zip(self.ours, self.other, strict=True)) if self.other else []
-        if self.section == GROWTH or self.higher_is_better:
+        if self.section in _DEARER or self.higher_is_better:
             return [ours / other for ours, other in pairs]
         return [other / ours for ours, other in pairs]
 

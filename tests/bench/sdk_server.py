@@ -1,4 +1,7 @@
-"""The official SDK's gRPC server as its documentation puts it together, with the same agent: one program."""
+"""The official SDK's servers as its documentation puts them together, one door each: one program.
+
+HTTP is Starlette on uvicorn, which chooses uvloop and httptools by itself; its access log, on by default, is off.
+"""
 
 from __future__ import annotations
 
@@ -6,90 +9,46 @@ from typing import Any, cast
 
 import click
 import grpc
+import uvicorn
 import uvloop
-from a2a.helpers.proto_helpers import new_task_from_user_message
-from a2a.server.agent_execution import AgentExecutor, RequestContext
-from a2a.server.context import ServerCallContext
-from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
-from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore, TaskStore, TaskUpdater
-from a2a.types import Message, a2a_pb2_grpc
-from a2a.types import a2a_pb2 as pb
-from sqlalchemy.ext.asyncio import create_async_engine
+from a2a.server.request_handlers import GrpcHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
+from a2a.types import a2a_pb2_grpc
+from starlette.applications import Starlette
 
-from tests.bench.fill import finished
+from tests.bench.sdk_agent import CARD, handler
 
 
-class Bench(AgentExecutor):
-    """`tests.bench.agents`, written for the SDK."""
-
-    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        task = context.current_task or new_task_from_user_message(cast("Message", context.message))
-        if context.current_task is None:
-            await event_queue.enqueue_event(task)
-        updater = TaskUpdater(event_queue, task.id, task.context_id)
-        await updater.start_work()
-        match context.metadata.get("skill"):
-            case "chunks":
-                await self._chunks(updater, int(context.get_user_input()))
-            case "ask":
-                await updater.requires_input(updater.new_agent_message([pb.Part(text="And?")]))
-            case _:
-                await updater.add_artifact([pb.Part(text=context.get_user_input())], name="echo", last_chunk=True)
-                await updater.complete()
-
-    @staticmethod
-    async def _chunks(updater: TaskUpdater, count: int) -> None:
-        for number in range(count):
-            parts = [pb.Part(text=f"chunk {number} ")]
-            last = number == count - 1
-            if number == 0:
-                await updater.add_artifact(parts, artifact_id="chunks", name="chunks", append=False, last_chunk=last)
-            else:
-                await updater.add_artifact(parts, artifact_id="chunks", append=True, last_chunk=last)
-        await updater.complete()
-
-    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
-
-
-def _card() -> pb.AgentCard:
-    return pb.AgentCard(
-        name="Bench",
-        description="Does next to nothing.",
-        version="1.0.0",
-        capabilities=pb.AgentCapabilities(streaming=True),
-        default_input_modes=["text/plain"],
-        default_output_modes=["text/plain"],
-    )
-
-
-async def _store(place: str) -> TaskStore:
-    if place == "memory:":
-        return InMemoryTaskStore()
-    store = DatabaseTaskStore(create_async_engine(place))
-    await store.initialize()
-    return store
-
-
-async def serve(port: int, place: str, tasks: int) -> None:
-    store = await _store(place)
-    for task in finished(tasks):  # of the very same class, under another name
-        await store.save(cast("Any", task), ServerCallContext())
+async def serve_grpc(port: int, place: str, tasks: int) -> None:
     server = grpc.aio.server()
-    handler = DefaultRequestHandler(Bench(), store, _card())
-    cast("Any", a2a_pb2_grpc).add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
+    servicer = GrpcHandler(await handler(place, tasks))
+    cast("Any", a2a_pb2_grpc).add_A2AServiceServicer_to_server(servicer, server)
     server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     await server.wait_for_termination()
 
 
+async def serve_http(port: int, place: str, tasks: int) -> None:
+    found = await handler(place, tasks)
+    routes = [
+        *create_agent_card_routes(CARD),
+        *create_jsonrpc_routes(found, rpc_url="/"),
+        *create_rest_routes(found),
+    ]
+    config = uvicorn.Config(
+        Starlette(routes=routes), "127.0.0.1", port, loop="uvloop", http="httptools", log_level="warning"
+    )
+    await uvicorn.Server(config).serve()
+
+
 @click.command()
+@click.option("--door", type=click.Choice(["grpc", "http"]), default="grpc")
 @click.option("--port", type=int, required=True)
 @click.option("--store", default="memory:", help="memory: or what SQLAlchemy connects to.")
 @click.option("--tasks", default=0, help="How many finished tasks to begin with.")
-def main(port: int, store: str, tasks: int) -> None:
+def main(*, door: str, port: int, store: str, tasks: int) -> None:
     """Serve until killed."""
+    serve = serve_http if door == "http" else serve_grpc
     uvloop.run(serve(port, store, tasks))
 
 

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import socket
+import subprocess
 from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,14 +16,18 @@ from click.testing import CliRunner
 from generated import a2a_pb2 as pb
 from tests.bench import equality, report, requests
 from tests.bench.__main__ import main
+from tests.bench.audience import Stage, perform, stall, was_cut
 from tests.bench.cases import CASES
+from tests.bench.doors import Request
+from tests.bench.exchange import Broken, Exchange
 from tests.bench.fill import fill
-from tests.bench.h2 import Broken
+from tests.bench.http1 import Connection
 from tests.bench.lab import VERSION, Effort, Lab, stub
 from tests.bench.load import Plan, drive
-from tests.bench.processes import NotStarted, Server, free_port, running
+from tests.bench.processes import NotStarted, Program, Server, free_port, python, running
 from tests.bench.rows import ALONE, GROWTH, SDK, Row, Target
 
+SUBSCRIBE = Request("GET", "/subscribe", streams=True)
 ECHO = Plan("SendMessage", [requests.send("echo")], connections=2, depth=2)
 ROWS = [
     Row(section=SDK, bench="send", metric="calls/s", ours=[600, 800, 1400], other=[100, 100, 200],
@@ -80,10 +89,97 @@ def test_wrong_answers_are_noticed(server: Server) -> None:
         drive(server, Plan("GetTask", [requests.get("none")]), calls=1)
 
 
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Lab(tmp_path_factory.mktemp("bare"), Effort()).bare(size=300) as server:
+        yield server
+
+
+def _stage(server: Server, events: int) -> Stage:
+    return Stage(SUBSCRIBE, partial(Request("POST", f"/begin?events={events}&pause=0").fetch, server))
+
+
+def test_an_audience_gets_every_event(bare: Server) -> None:
+    delivery = perform(bare, _stage(bare, 7), audience=5, events=7)
+    assert delivery.events == 35
+    assert min(delivery.rate, delivery.cost) > 0
+    assert (delivery + delivery).cost == pytest.approx(delivery.cost)
+
+
+def test_events_that_do_not_come_are_noticed(bare: Server) -> None:
+    with pytest.raises(Broken, match="sent 35 events instead of 5 times 8"):
+        perform(bare, _stage(bare, 7), audience=5, events=8)
+
+
+def test_a_reader_that_stops_is_cut_or_not(tmp_path: Path) -> None:
+    with Lab(tmp_path, Effort()).bare(size=300) as server:
+        line = stall(server, SUBSCRIBE)
+        assert not was_cut(line)
+    assert was_cut(line)
+    line.close()
+
+
+def test_http_answers_are_read_to_their_end_however_they_come() -> None:
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nDONE"
+    events = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    events += b"7\r\ndata:1\n\r\n13\r\n\nid: 2\ndata:DONE\n\n\r\n0\r\n\r\n"
+    for answer, messages in ((whole, 1), (events, 2)):
+        for step in (1, 7, 1000):
+            assert _read(answer, step).messages == messages
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nDONE", "a call failed"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", "an answer without b'DONE'"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nDONEmore", "more than an answer"),
+        (b"HTTP/1.1 200 OK\r\n\r\nDONE", "an answer without a length"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nDO", "the server closed"),
+    ],
+)
+def test_http_answers_that_are_wrong_are_noticed(answer: bytes, fault: str) -> None:
+    with pytest.raises(Broken, match=fault):
+        _read(answer, 1000)
+
+
+def _read(answer: bytes, step: int) -> Exchange:
+    """What the load generator makes of an answer that comes in pieces."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        line = Connection(listener.getsockname()[1], b"DONE")
+        peer, _ = listener.accept()
+        with closing(line), peer:
+            line.start(b"")
+            ended: list[Exchange] = []
+            for at in range(0, len(answer), step):
+                assert not ended
+                peer.sendall(answer[at : at + step])
+                ended = line.receive()
+            peer.close()
+            return (ended or line.receive())[0]
+
+
+def test_go_says_what_is_missing(tmp_path: Path) -> None:
+    for needed in ("dirname", "mkdir"):
+        (tmp_path / needed).symlink_to(shutil.which(needed) or "")
+    script = Path("tests/bench/go/build.sh")
+    found = subprocess.run([script, tmp_path], capture_output=True, text=True, env={"PATH": str(tmp_path)}, check=False)
+    assert found.returncode == os.EX_UNAVAILABLE
+    assert "missing: go protoc" in found.stderr
+    assert "apt-get install golang-go" in found.stderr
+
+
 def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
     with (
         pytest.raises(NotStarted, match="no such luck"),
-        running("luckless", ["-c", "raise SystemExit('no such luck')"], free_port(), tmp_path, {}),
+        running(
+            Program(
+                name="luckless",
+                command=python("-c", "raise SystemExit('no such luck')"),
+                folder=tmp_path,
+                port=free_port(),
+            )
+        ),
     ):
         pytest.fail("it runs")
 
