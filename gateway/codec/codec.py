@@ -1,0 +1,75 @@
+"""Messages ↔ JSON in one dialect of ProtoJSON (spec: JSON, CONF-54)."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar, cast
+
+import orjson
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import DecodeError, Message
+
+from gateway.codec.expected import expected_message
+from gateway.codec.faults import WRONG, Faults, note, raise_faults, unwritable
+from gateway.codec.memo import Memo
+from gateway.codec.reader import Readers
+from gateway.codec.schema import Dialect, class_of, descriptor_of
+from gateway.codec.writer import Writers
+
+M = TypeVar("M", bound=Message)
+
+_MEMO_BYTES: Final = 32 * 2**20
+
+
+class Codec:
+    """Turns messages of any type into JSON and back; functions for a type are generated when it first comes along.
+
+    Agrees with `google.protobuf.json_format` but for what the dialect decides and the specification demands: unknown
+    enum names and wrong types are always errors, unknown members never, and two spellings of one field are.
+    """
+
+    def __init__(self, dialect: Dialect, *, memo_bytes: int = _MEMO_BYTES) -> None:
+        self._writers = Writers(dialect)
+        self._readers = Readers(dialect)
+        self._dialect = dialect
+        self._memo = Memo(memo_bytes)
+
+    def encode(self, message: Message) -> bytes:
+        """JSON text of the message, as UTF-8."""
+        return orjson.dumps(self._writers.of(descriptor_of(type(message)))(message))
+
+    def encode_wire(self, kind: type[Message], wire: bytes) -> bytes:
+        """JSON text of a serialised message; what was written lately is not written again."""
+        key = kind, wire
+        if (text := self._memo.get(key)) is None:
+            try:
+                message = kind.FromString(wire)
+            except DecodeError:
+                raise unwritable(f"it is no {kind.DESCRIPTOR.name}") from None
+            text = self.encode(message)
+            self._memo.put(key, text)
+        return text
+
+    def decode(self, value: object, kind: type[M]) -> M:
+        """The message that a JSON value means, as `loads` has returned it; raises one `Violation` per fault."""
+        message, descriptor = kind(), descriptor_of(kind)
+        try:
+            self._readers.of(descriptor)(value, message)
+        except WRONG as error:
+            raise_faults(note(None, "", expected_message(descriptor), value, error), "")
+        return message
+
+    def decode_field(self, value: object, field: FieldDescriptor, path: str) -> object:
+        """The value of one field, found at `path`: a scalar, a message, a list or a map."""
+        kind = cast("Descriptor", field.containing_type)
+        holder, name = class_of(kind)(), self._dialect.member(field)
+        try:
+            self._readers.of(kind)({name: value}, holder)
+        except Faults as faults:
+            raise_faults(_moved(faults, f".{name}"), path)
+        return getattr(holder, field.name)
+
+
+def _moved(faults: Faults, prefix: str) -> Faults:
+    """The same faults, counted from further inside."""
+    faults.found[:] = [(path.removeprefix(prefix), text) for path, text in faults.found]
+    return faults

@@ -1,0 +1,70 @@
+"""What the codec asks of descriptors, and what a dialect decides about them (spec: JSON-01, JSON-08, JSON-09)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from google.api import field_behavior_pb2
+from google.protobuf import timestamp_pb2
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from gateway.codec.times import milliseconds
+
+NULL: Final = "google.protobuf.NullValue"
+_NULLABLE: Final = "google.protobuf.Value", NULL
+
+
+def is_required(field: FieldDescriptor) -> bool:
+    return field_behavior_pb2.REQUIRED in field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
+
+
+def json_name(field: FieldDescriptor) -> str:
+    return field.json_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What versions of the protocol could do differently without having another codec."""
+
+    member: Callable[[FieldDescriptor], str] = json_name
+    """The name that is written. The field's JSON name and its name in the proto are read, too."""
+    always: Callable[[FieldDescriptor], bool] = is_required
+    """Whether the field is written although it holds its default."""
+    time: Callable[[timestamp_pb2.Timestamp], str] = milliseconds
+
+
+def class_of(kind: Descriptor) -> type[Any]:
+    """The class of the type's messages; `Any`, because what is generated is known by name only."""
+    return GetMessageClass(kind)
+
+
+def descriptor_of(kind: type[Message]) -> Descriptor:
+    return cast("Descriptor", kind.DESCRIPTOR)  # typed as if it could be another implementation's
+
+
+def map_entry(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor] | None:
+    """Key and value of a map; None if the field is no map."""
+    entry = field.message_type
+    if entry is None or not entry.GetOptions().map_entry:
+        return None
+    return entry.fields_by_name["key"], entry.fields_by_name["value"]
+
+
+def choice(field: FieldDescriptor) -> OneofDescriptor | None:
+    """The oneof in which the field competes; `optional` fields are alone in one of their own."""
+    oneof = field.containing_oneof
+    return oneof if oneof is not None and len(oneof.fields) > 1 else None
+
+
+def is_nullable(field: FieldDescriptor) -> bool:
+    """Whether null is a value of the field and not its absence."""
+    kind = field.message_type or field.enum_type
+    return kind is not None and kind.full_name in _NULLABLE and not field.is_repeated
+
+
+def in_order(kind: Descriptor) -> Sequence[FieldDescriptor]:
+    return sorted(kind.fields, key=lambda field: field.number)

@@ -1,0 +1,56 @@
+"""Types of google.protobuf whose JSON is not an object of their fields (spec: JSON-06, JSON-07, JSON-08)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf import duration_pb2, field_mask_pb2, wrappers_pb2
+
+from gateway.codec import values
+from gateway.codec.anything import AnyReader, AnyWriter, Lookup
+from gateway.codec.compiler import Function
+from gateway.codec.faults import unwritable
+from gateway.codec.schema import Dialect
+from gateway.codec.times import read_time
+
+WRAPPERS: Final = frozenset(kind.full_name for kind in wrappers_pb2.DESCRIPTOR.message_types_by_name.values())
+"""Messages that are written as the one value that they hold."""
+
+
+def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
+    """Functions from a message to its JSON value, by the type's full name."""
+    return {
+        "google.protobuf.Any": AnyWriter(writer),
+        "google.protobuf.Duration": _write_in_words,
+        "google.protobuf.FieldMask": _write_in_words,
+        "google.protobuf.ListValue": values.write_list,
+        "google.protobuf.Struct": values.write_struct,
+        "google.protobuf.Timestamp": dialect.time,
+        "google.protobuf.Value": values.write_value,
+    }
+
+
+def known_readers(reader: Lookup) -> dict[str, Function]:
+    """Functions that put a JSON value into a message, by the type's full name."""
+    return {
+        "google.protobuf.Any": AnyReader(reader),
+        "google.protobuf.Duration": _read_in_words,
+        "google.protobuf.FieldMask": _read_in_words,
+        "google.protobuf.ListValue": values.read_list,
+        "google.protobuf.Struct": values.read_struct,
+        "google.protobuf.Timestamp": read_time,
+        "google.protobuf.Value": values.read_value,
+    }
+
+
+def _write_in_words(message: duration_pb2.Duration | field_mask_pb2.FieldMask) -> str:
+    try:
+        return message.ToJsonString()
+    except ValueError as error:
+        raise unwritable(str(error).removesuffix(".")) from None
+
+
+def _read_in_words(value: object, message: duration_pb2.Duration | field_mask_pb2.FieldMask) -> None:
+    if type(value) is not str:
+        raise TypeError
+    message.FromJsonString(value)

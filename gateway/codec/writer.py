@@ -1,0 +1,145 @@
+"""Functions that turn messages of one type into what orjson writes (spec: JSON-01, -02, -07, -09, -10).
+
+What is generated for a `Part`:
+
+    def run(m):
+        o = {}
+        which = m.WhichOneof('content')
+        if which == 'text':
+            o['text'] = m.text
+        elif which == 'raw':
+            o['raw'] = base64(m.raw)
+        ...
+        if m.HasField('metadata'):
+            o['metadata'] = Struct_7(m.metadata)
+        v = m.filename
+        if v:
+            o['filename'] = v
+        return o
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+
+from gateway.codec import scalars
+from gateway.codec.compiler import INDENT, Compiler, Function, Scope, attribute, indented
+from gateway.codec.schema import NULL, Dialect, choice, in_order, map_entry
+from gateway.codec.wellknown import WRAPPERS, known_writers
+
+_PLAIN: Final = frozenset(
+    {
+        FieldDescriptor.CPPTYPE_BOOL,
+        FieldDescriptor.CPPTYPE_INT32,
+        FieldDescriptor.CPPTYPE_STRING,
+        FieldDescriptor.CPPTYPE_UINT32,
+    }
+)
+_WRITERS: Final[dict[int, Function]] = {
+    FieldDescriptor.CPPTYPE_DOUBLE: scalars.double,
+    FieldDescriptor.CPPTYPE_FLOAT: scalars.shortest,
+    FieldDescriptor.CPPTYPE_INT64: str,  # JavaScript's numbers could not hold them
+    FieldDescriptor.CPPTYPE_UINT64: str,
+}
+
+
+class Writers(Compiler):
+    """Functions from a message to its JSON value, in one dialect."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        known = known_writers(self.of, dialect)
+        super().__init__(known, self._lines)
+
+    def _lines(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
+        yield "def run(m):"
+        if kind.full_name in WRAPPERS:
+            field = kind.fields_by_name["value"]
+            yield f"{INDENT}return {self._item(field, 'm.value', scope)}"
+            return
+        yield f"{INDENT}o = {{}}"
+        done: set[str] = set()
+        for field in in_order(kind):
+            if (oneof := choice(field)) is None:
+                yield from indented(self._field(field, scope))
+            elif oneof.name not in done:
+                done.add(oneof.name)
+                yield from indented(self._oneof(oneof, scope))
+        yield f"{INDENT}return o"
+
+    def _oneof(self, oneof: OneofDescriptor, scope: Scope) -> Iterator[str]:
+        yield f"which = m.WhichOneof({oneof.name!r})"
+        word = "if"
+        for field in oneof.fields:
+            yield f"{word} which == {field.name!r}:"
+            yield INDENT + self._put(field, self._item(field, attribute(field), scope))
+            word = "elif"
+
+    def _field(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+        always = self._dialect.always(field) and not _is_endless(field, self._dialect)
+        if map_entry(field) or field.is_repeated:
+            yield f"v = {attribute(field)}" + ("" if map_entry(field) else "[:]")  # a list is faster to walk through
+            put, condition = self._put(field, self._items(field, scope)), "v"
+        elif field.has_presence:
+            put, condition = self._put(field, self._item(field, attribute(field), scope)), f"m.HasField({field.name!r})"
+            always = always and field.message_type is not None  # other fields with presence say whether they are set
+        else:
+            yield f"v = {attribute(field)}"
+            put, condition = self._put(field, self._item(field, "v", scope)), _is_set(field)
+        if always:
+            yield put
+        else:
+            yield f"if {condition}:"
+            yield INDENT + put
+
+    def _put(self, field: FieldDescriptor, value: str) -> str:
+        return f"o[{self._dialect.member(field)!r}] = {value}"
+
+    def _items(self, field: FieldDescriptor, scope: Scope) -> str:
+        if entry := map_entry(field):
+            key, value = entry
+            written = (
+                "k" if key.cpp_type == FieldDescriptor.CPPTYPE_STRING else f"{scope.put('key', scalars.key_text)}(k)"
+            )
+            return f"{{{written}: {self._item(value, 'v[k]', scope)} for k in v}}"
+        item = self._item(field, "x", scope)
+        return "v" if item == "x" else f"[{item} for x in v]"
+
+    def _item(self, field: FieldDescriptor, value: str, scope: Scope) -> str:
+        if kind := field.message_type:
+            return f"{self.put(scope, kind)}({value})"
+        if enum := field.enum_type:
+            return "None" if enum.full_name == NULL else f"{scope.put(enum.name, scalars.Names(enum))}[{value}]"
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            return f"{scope.put('base64', scalars.base64)}({value})"
+        if field.cpp_type in _PLAIN:
+            return value
+        return f"{scope.put('number', _WRITERS[field.cpp_type])}({value})"
+
+
+def _is_set(field: FieldDescriptor) -> str:
+    if field.cpp_type in {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}:
+        return "v or str(v) == '-0.0'"
+    return "v"
+
+
+def _is_endless(field: FieldDescriptor, dialect: Dialect) -> bool:
+    """Whether writing the field's absence as an empty message could go on for ever, or would tell a lie."""
+    kind = field.message_type
+    if kind is None or field.is_repeated:
+        return False
+    if kind.file.package == "google.protobuf":
+        return kind.name != "Struct"  # an absent Timestamp is not 1970
+    seen: set[str] = set()
+    return _leads_back(kind, dialect, seen)
+
+
+def _leads_back(kind: Descriptor, dialect: Dialect, seen: set[str]) -> bool:
+    if kind.full_name in seen:
+        return True
+    inner = [f.message_type for f in kind.fields if f.message_type and not f.is_repeated and dialect.always(f)]
+    return any(map(partial(_leads_back, dialect=dialect, seen=seen | {kind.full_name}), inner))
