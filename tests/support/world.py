@@ -42,6 +42,7 @@ class World:
     channel: grpc.aio.Channel
     stub: Any
     discovery: Any
+    door: GrpcDoor
 
     async def send(self, request: pb.SendMessageRequest, **kwargs: Any) -> pb.Task:
         """A send that must be answered with a task."""
@@ -108,7 +109,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         stub = a2a_pb2_grpc.A2AServiceStub(channel)
         discovery = discovery_pb2_grpc.DiscoveryStub(channel)
         try:
-            yield World(core, pipeline, port, channel, stub, discovery)
+            yield World(core, pipeline, port, channel, stub, discovery, door)
         finally:
             await core.drain()
             await door.stop(0.2)

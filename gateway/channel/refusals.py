@@ -1,0 +1,63 @@
+"""What a failed gRPC call means to the gateway (spec: GRPC-04, ERRS-06, ERRS-07)."""
+
+from __future__ import annotations
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import status_pb2
+
+from a2a_server.errors import A2AError, Reason, deadline_exceeded
+from gateway.upstream import Metadata, StatusError
+
+DETAILS = "grpc-status-details-bin"
+
+_TOO_LARGE = "message larger than max"
+_HERE = "CLIENT:"
+"""How gRPC begins what this end of the call has found."""
+
+
+def refusal_of(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | StatusError:
+    """Take an error apart; `seconds` is what the call was given."""
+    trailers = pairs(error.trailing_metadata())
+    if (status := _detailed(trailers)) is not None:
+        return StatusError(status, [pair for pair in trailers if pair[0] != DETAILS])
+    code, text = error.code(), error.details() or ""
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return away()  # gRPC's own text names the addresses it has tried
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED and seconds is not None:
+        return deadline_exceeded(seconds)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
+        return _too_large(text)
+    return StatusError(status_pb2.Status(code=code.value[0], message=text), trailers)
+
+
+def away() -> A2AError:
+    """Nobody is there, or nobody that serves."""
+    return A2AError(Reason.UNAVAILABLE, "The agent's server cannot be reached now.", retry_after=1)
+
+
+def garbled(kind: str) -> A2AError:
+    """The upstream says something that is not in the protocol."""
+    return A2AError(Reason.INTERNAL, f"The agent's server did not answer with a well-formed {kind}.")
+
+
+def _too_large(text: str) -> A2AError:
+    if text.startswith(_HERE):
+        return A2AError(Reason.INTERNAL, "The answer is larger than this gateway takes.")
+    return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server takes.")
+
+
+def _detailed(trailers: Metadata) -> status_pb2.Status | None:
+    for name, value in trailers:
+        if name == DETAILS and isinstance(value, bytes):
+            try:
+                status = status_pb2.Status.FromString(value)
+            except DecodeError:
+                return None
+            return status if status.code else None
+    return None
+
+
+def pairs(metadata: grpc.aio.Metadata | None) -> Metadata:
+    """As plain pairs, in order."""
+    return tuple(metadata or ())

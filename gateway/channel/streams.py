@@ -1,0 +1,53 @@
+"""A streaming call over a channel (spec: STRM, RPLY-05)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
+
+import grpc
+
+from a2a_server.errors import A2AError
+from gateway.channel.refusals import pairs, refusal_of
+from gateway.upstream import Metadata
+
+Cut = Callable[[A2AError], Awaitable[None]]
+
+
+class Item(NamedTuple):
+    """One message as it came."""
+
+    number: int
+    wire: bytes
+
+
+class ChannelStream:
+    """Items one by one: gRPC hands over each by itself, so there is never a second one to put beside it."""
+
+    def __init__(self, begin: Callable[[], Any], seconds: float | None, streams: set[ChannelStream]) -> None:
+        self._begin = begin
+        self._seconds = seconds
+        self._streams = streams
+        self.cut: Cut | None = None
+        self.ended = asyncio.Event()
+        self.metadata: Metadata = ()
+        self.items: AsyncIterator[Sequence[Item]] = self._read()
+
+    def on_cut(self, cut: Cut) -> None:
+        """Say how the reader is told that this gateway stops; an upstream that stops tells by itself."""
+        self.cut = cut
+
+    async def _read(self) -> AsyncIterator[Sequence[Item]]:
+        self._streams.add(self)
+        call = self._begin()
+        try:
+            self.metadata = pairs(await call.initial_metadata())
+            async for wire in call:
+                yield (Item(0, wire),)
+        except grpc.aio.AioRpcError as error:
+            raise refusal_of(error, self._seconds) from None
+        finally:
+            call.cancel()  # does nothing to a call that is over
+            self._streams.discard(self)
+            self.ended.set()

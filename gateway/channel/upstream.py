@@ -1,0 +1,138 @@
+"""Calls over channels: deadlines, retries, readiness (spec: DOOR-01, DOOR-07)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import Any, cast
+
+import grpc
+from google.api import annotations_pb2
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2
+
+from a2a_server.errors import A2AError, Reason
+from gateway.channel.links import Link, Links
+from gateway.channel.options import ChannelOptions
+from gateway.channel.refusals import garbled, pairs, refusal_of
+from gateway.channel.streams import ChannelStream
+from gateway.upstream import Answer, Context, Metadata
+
+FIRST_PAUSE = 0.05
+"""How many seconds to wait before the second attempt; before each further one twice as long."""
+
+PATIENCE = 2.0
+"""How many seconds the upstream has for a sign of life."""
+
+FRESH = 0.5
+"""How many seconds its answer counts, however many ask."""
+
+FAREWELL = 1.0
+"""How many seconds readers have for the last words of their streams."""
+
+_CHECK = "/grpc.health.v1.Health/Check"
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+
+
+class ChannelUpstream:
+    """Knows nothing but the protos: any A2A server that speaks gRPC will do."""
+
+    def __init__(self, options: ChannelOptions) -> None:
+        self._options = options
+        self._links = Links(options)
+        self._streams: set[ChannelStream] = set()
+        self._ready = False
+        self._asked = float("-inf")
+
+    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+        """Call; what changes nothing is tried again while the upstream is away. Sends never are."""
+        options, reads = self._options, is_read(method)
+        seconds = context.timeout
+        if seconds is None:
+            seconds = options.read_timeout if reads else options.call_timeout
+        deadline = time.monotonic() + seconds
+        call = partial(self._call, method, request.SerializeToString(), metadata_of(context))
+        for pause in pauses(options.attempts if reads else 1):
+            try:
+                return await call(deadline - time.monotonic())
+            except grpc.aio.AioRpcError as error:
+                may_help = error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() + pause < deadline
+                if not pause or not may_help:
+                    raise refusal_of(error, seconds) from None
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _call(self, method: MethodDescriptor, request: bytes, metadata: Metadata, seconds: float) -> Answer:
+        call = self._links.pick().unary(method)(request, timeout=seconds, metadata=metadata)
+        answer = await call
+        kind = GetMessageClass(method.output_type)
+        try:
+            message = kind.FromString(answer)
+        except DecodeError:
+            raise garbled(method.output_type.full_name) from None
+        return Answer(message, pairs(await call.initial_metadata()), pairs(await call.trailing_metadata()))
+
+    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> ChannelStream:
+        raw, metadata = request.SerializeToString(), metadata_of(context)
+
+        def begin() -> Any:  # noqa: ANN401 - grpc's type wants messages
+            return self._links.pick().streaming(method)(raw, timeout=context.timeout, metadata=metadata)
+
+        return ChannelStream(begin, context.timeout, self._streams)
+
+    async def ready(self) -> bool:
+        """Whether any address serves: by grpc.health.v1, or by answering at all where there is no such service."""
+        if time.monotonic() - self._asked >= FRESH:
+            self._ready = any(await asyncio.gather(*map(_serves, self._links)))
+            self._asked = time.monotonic()
+        return self._ready
+
+    async def close(self) -> None:
+        """Tell the readers of open streams to come back, then let go of the channels."""
+        error = A2AError(Reason.UNAVAILABLE, "The gateway is stopping.", retry_after=1)
+        streams = list(self._streams)
+        await asyncio.gather(*(stream.cut(error) for stream in streams if stream.cut is not None))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                await asyncio.gather(*(stream.ended.wait() for stream in streams))
+        await self._links.close()
+
+
+async def _serves(link: Link) -> bool:
+    link.state()  # a channel that has not connected for long is made anew
+    try:
+        answer = await cast("Any", link.channel.unary_unary(_CHECK))(b"", timeout=PATIENCE)
+        return health_pb2.HealthCheckResponse.FromString(answer).status == _SERVING
+    except grpc.aio.AioRpcError as error:
+        return error.code() not in _ABSENT
+    except DecodeError:
+        return False
+
+
+def pauses(attempts: int) -> Iterator[float]:
+    """What to wait after each attempt; 0 after the last. Callers that failed together do not come back together."""
+    for number in range(attempts - 1):
+        yield FIRST_PAUSE * 2**number * random.uniform(0.8, 1.2)  # noqa: S311 - only to spread
+    yield 0.0
+
+
+def metadata_of(context: Context) -> Metadata:
+    """Spell metadata as gRPC wants it: pairs."""
+    flat: list[tuple[str, str | bytes]] = []
+    for mapping in (context.metadata, context.binary):
+        flat += [(name, value) for name, values in mapping.items() for value in values]
+    return flat
+
+
+@lru_cache(maxsize=256)
+def is_read(method: MethodDescriptor) -> bool:
+    """Whether the annotation says GET: such a call changes nothing, and may be made again (IDEM-01)."""
+    rule = method.GetOptions().Extensions[annotations_pb2.http]
+    return bool(rule.WhichOneof("pattern") == "get")
