@@ -1,0 +1,147 @@
+"""The path templates of google.api.http, and the percent-encoding of paths (spec: REST-01, REST-02, REST-07)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, NoReturn
+from urllib.parse import unquote_to_bytes
+
+
+class TemplateError(ValueError):
+    """A path template that does not follow the grammar."""
+
+
+class Wild(Enum):
+    ONE = "*"
+    """Exactly one segment, which is not empty."""
+    REST = "**"
+    """All that is left, be it nothing."""
+
+
+Segment = str | Wild
+"""A literal, decoded, or a wildcard."""
+
+
+class Variable(NamedTuple):
+    """What a template captures: the segments from `start` until `stop` become the value of a field."""
+
+    path: str
+    """The field in proto spelling: `name`, `shelf.name`."""
+    start: int
+    stop: int | None
+    """None when it takes all that follows."""
+    single: bool
+    """One segment is decoded entirely. In several an encoded slash stays encoded, else it would read as a border."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    text: str
+    segments: tuple[Segment, ...]
+    variables: tuple[Variable, ...] = ()
+    suffix: str = ""
+    """The custom verb, without its colon: `cancel`."""
+
+
+# The grammar, from google/api/http.proto (there a suffix is called Verb):
+#
+#     Template  = "/" [ Segments [ Suffix ] ] ;      "/" alone is grpc-gateway's addition
+#     Segments  = Segment { "/" Segment } ;
+#     Segment   = "*" | "**" | LITERAL | Variable ;  "**" may only be the last one
+#     Variable  = "{" FieldPath [ "=" Segments ] "}" ;  holds no other variable; "{x}" is short for "{x=*}"
+#     FieldPath = IDENT { "." IDENT } ;
+#     Suffix    = ":" LITERAL ;
+#
+# LITERAL is a segment of RFC 3986. The colon that starts a suffix is the last one of the last segment;
+# colons elsewhere belong to literals (`/a:b/c`).
+_SUFFIX = re.compile(r":([^:/{}]*)$")
+_PIECE = re.compile(r"/(\{[^{}]*\}|[^/{}]*)")
+_FIELD_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+_LITERAL = re.compile(r"([A-Za-z0-9\-._~!$&'()+,;=:@]|%[0-9A-Fa-f]{2})+")
+
+
+def parse(text: str) -> Template:
+    """Read a template, or raise `TemplateError`."""
+    if text == "/":
+        return Template(text, ())
+    body, suffix = _suffix(text)
+    segments: list[Segment] = []
+    variables: list[Variable] = []
+    for piece in _pieces(text, body):
+        if piece.startswith("{"):
+            variables.append(_variable(text, piece, segments))
+        else:
+            segments.append(_segment(text, piece))
+    if Wild.REST in segments[:-1]:
+        _refuse(text, '"**" must be the last segment')
+    if len({variable.path for variable in variables}) < len(variables):
+        _refuse(text, "a field is captured twice")
+    return Template(text, tuple(segments), tuple(variables), suffix)
+
+
+def _suffix(text: str) -> tuple[str, str]:
+    found = _SUFFIX.search(text)
+    if found is None:
+        return text, ""
+    suffix = _segment(text, found[1])
+    if isinstance(suffix, Wild):
+        _refuse(text, "the part after the colon must be a word")
+    return text[: found.start()], suffix
+
+
+def _pieces(text: str, body: str) -> Iterator[str]:
+    if not body.startswith("/"):
+        _refuse(text, 'it must start with "/"')
+    pieces = _PIECE.findall(body)
+    if "".join(f"/{piece}" for piece in pieces) != body:
+        _refuse(text, "a variable must be a whole segment, with no other variable inside, as in {name=shelves/*}")
+    yield from pieces
+
+
+def _variable(text: str, piece: str, segments: list[Segment]) -> Variable:
+    """Add a variable's segments to those read so far."""
+    path, equals, inner = piece[1:-1].partition("=")
+    if not _FIELD_PATH.fullmatch(path):
+        _refuse(text, f'"{path}" is not the name of a field')
+    start = len(segments)
+    segments.extend(_segment(text, part) for part in (inner if equals else "*").split("/"))
+    stop = None if segments[-1] is Wild.REST else len(segments)
+    return Variable(path, start, stop, single=stop == start + 1)
+
+
+def _segment(text: str, part: str) -> Segment:
+    if part in {"*", "**"}:
+        return Wild(part)
+    if not _LITERAL.fullmatch(part):
+        _refuse(text, f'"{part}" is neither a wildcard nor a literal' if part else "a segment is empty")
+    try:
+        return decode(part)
+    except ValueError as error:
+        raise TemplateError(f'path template "{text}": "{part}" {error}') from error
+
+
+def _refuse(text: str, reason: str) -> NoReturn:
+    raise TemplateError(f'path template "{text}": {reason}')
+
+
+_BROKEN = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_SLASH = re.compile(r"(%2[Ff])")
+
+
+def decode(text: str) -> str:
+    """Undo percent-encoding once; raise `ValueError` that says what is wrong when it is none, or not of UTF-8."""
+    if _BROKEN.search(text):
+        raise ValueError('has a "%" without two hexadecimal digits after it; the character itself is written %25')
+    try:
+        return unquote_to_bytes(text).decode()
+    except UnicodeError:
+        raise ValueError("is not UTF-8 once its percent-encoding is undone") from None
+
+
+def decode_between_slashes(text: str) -> str:
+    """As `decode`, but an encoded slash stays as it is: how http.proto reads captures of several segments."""
+    decode(text)  # judged as a whole: between slashes a broken escape could look sound
+    return "".join(part if _SLASH.fullmatch(part) else decode(part) for part in _SLASH.split(text))
