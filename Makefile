@@ -25,10 +25,12 @@ test: .venv/.dev ## run the tests and measure their coverage (ARGS="-k name")
 gen: .venv/.dev ## make generated/ from proto/
 	$(BIN)/python proto/generate.py
 
-lint: types arch ## check style, types, layers and that generated/ is fresh
+lint: types arch ## check style, types, layers, deployment and that generated/ is fresh
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/python proto/generate.py --check
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
 
 fmt: .venv/.dev ## format, and fix what can be fixed
 	$(BIN)/ruff check --fix-only

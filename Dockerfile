@@ -1,0 +1,79 @@
+# One image for the server and the gateway; docs/deploy.md shows how it is built and run.
+
+# A Debian with Python 3.11 or newer as `python3`, and pip. constraints.txt is tested with 3.11.
+ARG BASE=python:3.11-slim-bookworm
+
+FROM ${BASE} AS build
+
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_ROOT_USER_ACTION=ignore
+
+WORKDIR /src
+RUN python3 -m venv --without-pip /opt/a2a
+
+# What seldom changes comes first. Wheels only: nothing here could compile. Whoever reaches packages through a mirror
+# gives pip its configuration with `--secret id=pip,src=pip.conf`; it stays out of the image.
+COPY pyproject.toml constraints.txt ./
+RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+    > /tmp/dependencies.txt
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    python3 -m pip --python /opt/a2a/bin/python install --no-compile --only-binary=:all: \
+    --constraint constraints.txt --requirement /tmp/dependencies.txt
+
+# The variables pin what builds the package, too; older and newer pips have different names for that.
+COPY LICENSE README.md ./
+COPY a2a_server a2a_server
+COPY gateway gateway
+COPY generated generated
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
+    python3 -m pip --python /opt/a2a/bin/python install --no-compile --no-deps .
+
+# Hashes instead of times, which are never checked, and a fixed seed: the same sources make the same bytes.
+RUN PYTHONHASHSEED=0 python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/a2a/lib
+
+
+FROM ${BASE}
+
+# Python's own images come without compiled modules, which a read-only container would compile at each start. Modules
+# that are compiled stay as they are.
+RUN PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash \
+    -x '/(ensurepip|idlelib|lib2to3|site-packages|test|tests|turtledemo)/' \
+    "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
+    && groupadd --gid 10001 a2a \
+    && useradd --uid 10001 --gid a2a --no-create-home --no-log-init --home-dir /var/lib/a2a --shell /usr/sbin/nologin a2a \
+    && install --directory --owner=a2a --group=a2a --mode=0700 /var/lib/a2a \
+    && install --directory /app
+
+COPY --from=build /opt/a2a /opt/a2a
+
+# No bytecode at run time: nothing but the volume can be written. PYTHONFAULTHANDLER says where a crash of native code
+# came from.
+ENV PATH=/opt/a2a/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONFAULTHANDLER=1 \
+    PYTHONUNBUFFERED=1 \
+    A2A_STORE=sqlite:////var/lib/a2a/a2a.db \
+    A2A_LOG__FORMAT=json
+
+# Numbers, so that an orchestrator can see that it is not root.
+USER 10001:10001
+# Agents and a2a-server.toml are looked for here.
+WORKDIR /app
+EXPOSE 50051 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["a2a-server", "health"]
+ENTRYPOINT ["a2a-server"]
+CMD ["serve"]
+
+# Last, since they change with every commit.
+ARG BASE
+ARG VERSION=
+ARG REVISION=
+LABEL org.opencontainers.image.title="a2a-server" \
+      org.opencontainers.image.description="Serves A2A agents over gRPC, REST, JSON-RPC and SSE" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="${BASE}" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
