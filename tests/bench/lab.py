@@ -58,8 +58,8 @@ class Lab:
     def ours(self, engine: Engine, *, file: Path | None = None, settings: str = "") -> Iterator[Server]:
         """Our server with all its doors as users start it, apart from settings that may lie about."""
         store = "memory:" if engine == "memory" else f"sqlite:///{file or self.place('ours.db')}"
-        port, http = free_port(), 0
-        doors = ["--grpc", f"127.0.0.1:{port}"]
+        port, http = free_port(), free_port()
+        doors = ["--grpc", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{http}"]
         arguments = ["serve", "tests.bench.agents:agent", *self._quiet(settings), *doors, "--store", store]
         command = python("-m", "a2a_server", *arguments)
         name = f"a2a-server-{engine}-{port}"

@@ -16,15 +16,16 @@ from click.testing import CliRunner
 from generated import a2a_pb2 as pb
 from tests.bench import equality, report, requests
 from tests.bench.__main__ import main
-from tests.bench.audience import Stage, perform, stall, was_cut
+from tests.bench.audience import Stage, gate, perform, stall, task_stage, was_cut
 from tests.bench.cases import CASES
-from tests.bench.doors import Request
+from tests.bench.doors import DOORS, Request
 from tests.bench.exchange import Broken, Exchange
 from tests.bench.fill import fill
-from tests.bench.http1 import Connection
+from tests.bench.http1 import DONE, Connection, HttpPlan
 from tests.bench.lab import VERSION, Effort, Lab, stub
 from tests.bench.load import Plan, drive
 from tests.bench.processes import NotStarted, Program, Server, free_port, python, running
+from tests.bench.requests import Show
 from tests.bench.rows import ALONE, GROWTH, SDK, Row, Target
 
 SUBSCRIBE = Request("GET", "/subscribe", streams=True)
@@ -54,6 +55,27 @@ def test_both_servers_answer_alike_and_take_load(lab: Lab) -> None:
         assert load.calls == load.messages >= 4
         assert load.server_cpu > 0
         assert 0 < load.first <= load.latency < load.seconds
+
+
+def test_http_doors_answer_alike_and_take_load(lab: Lab) -> None:
+    with lab.ours("memory") as ours, lab.sdk("memory", http=True) as sdk:
+        equality.check(ours, sdk, doors=DOORS)
+        for door in DOORS:
+            chunks = HttpPlan("stream", [door.stream("chunks", "5").raw()], DONE, connections=2, messages=8)
+            for plan in (HttpPlan("send", [door.send("echo").raw()], DONE, connections=2), chunks):
+                loads = lab.compare({"ours": (ours, plan), "sdk": (sdk, plan)})
+                for load in (*loads["ours"], *loads["sdk"]):
+                    assert load.messages == load.calls * plan.messages >= 2
+                    assert load.server_cpu > 0
+                    assert 0 < load.first <= load.latency < load.seconds
+        for server in (ours, sdk):
+            show = Show(gate(), 3)
+            assert perform(server, task_stage(server, show), audience=5, events=4).events == 20
+
+
+def test_a_gateway_of_its_own_answers_as_its_server_does(lab: Lab) -> None:
+    with lab.ours("memory") as server, lab.ours("memory") as other, lab.gateway(server) as gateway:
+        equality.check(gateway, other, doors=DOORS)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.bench.cases import chunks, idle, lists, reads, sends, streams
+from tests.bench.cases import (
+    chunks,
+    http_reads,
+    http_sends,
+    idle,
+    lists,
+    networked,
+    reads,
+    sends,
+    sse_fanout,
+    sse_idle,
+    streams,
+)
 from tests.bench.lab import Lab
 from tests.bench.rows import Row
 
@@ -19,4 +31,12 @@ CASES: Mapping[str, Case] = {
     "chunks": chunks.chunks,
     "pages": lists.pages,
     "idle": idle.idle,
+    "http_send": http_sends.http_send,
+    "http_get": http_reads.http_get,
+    "http_list": http_reads.http_list,
+    "http_stream": streams.http_stream,
+    "sse_idle": sse_idle.sse_idle,
+    "sse_fanout": sse_fanout.sse_fanout,
+    "networked": networked.networked,
+    "go": http_reads.go,
 }

@@ -1,0 +1,29 @@
+"""Blocking SendMessage through the HTTP doors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.bench import equality
+from tests.bench.doors import DOORS
+from tests.bench.http1 import DONE, HttpPlan
+from tests.bench.lab import Lab
+from tests.bench.rows import Row, against
+
+
+def http_send(lab: Lab) -> Iterator[Row]:
+    """Blocking SendMessage over REST and JSON-RPC: memory and SQLite, ours and the SDK's."""
+    with (
+        lab.ours("memory") as ours,
+        lab.ours("sqlite") as ours_on_disk,
+        lab.sdk("memory", http=True) as sdk,
+        lab.sdk("sqlite", http=True) as sdk_on_disk,
+    ):
+        servers = {"ours": ours, "ours/sqlite": ours_on_disk, "sdk": sdk, "sdk/sqlite": sdk_on_disk}
+        equality.check(*servers.values(), doors=DOORS)
+        for door in DOORS:
+            plan = HttpPlan(f"SendMessage over {door.name}", [door.send("echo").raw()], DONE)
+            loads = lab.compare({name: (server, plan) for name, server in servers.items()})
+            yield from against(f"{plan.name}, both in memory", loads["ours"], loads["sdk"], 14)
+            yield from against(f"{plan.name}, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"], 8)
+            yield from against(f"{plan.name}, both on SQLite", loads["ours/sqlite"], loads["sdk/sqlite"], 60)
