@@ -72,7 +72,10 @@ class Reason(Enum):
     DEADLINE_EXCEEDED = Row(code.DEADLINE_EXCEEDED, -32014, 504)
     UNAVAILABLE = Row(code.UNAVAILABLE, -32603, 503)
     INTERNAL = Row(code.INTERNAL, -32603, 500)
-    # Of HTTP itself: before there is a call.
+    # Of JSON-RPC's envelope and of HTTP itself: before there is a call.
+    PARSE_ERROR = Row(code.INVALID_ARGUMENT, -32700, 400)
+    INVALID_REQUEST = Row(code.INVALID_ARGUMENT, -32600, 400)
+    METHOD_NOT_FOUND = Row(code.UNIMPLEMENTED, -32601, 404)
     PATH_NOT_FOUND = Row(code.NOT_FOUND, -32601, 404)
     METHOD_NOT_ALLOWED = Row(code.UNIMPLEMENTED, -32600, 405)
     NOT_ACCEPTABLE = Row(code.INVALID_ARGUMENT, -32600, 406)
@@ -81,7 +84,6 @@ class Reason(Enum):
     URI_TOO_LONG = Row(code.INVALID_ARGUMENT, -32600, 414)
     ENCODING_NOT_SUPPORTED = Row(code.INVALID_ARGUMENT, -32600, 415)
     HEADERS_TOO_LARGE = Row(code.RESOURCE_EXHAUSTED, -32600, 431)
-    MALFORMED_REQUEST = Row(code.INVALID_ARGUMENT, -32600, 400)
 
     @property
     def jsonrpc_code(self) -> int:

@@ -1,11 +1,11 @@
-"""The composition root: settings → adapters → core → doors; the only module that sees adapters."""
+"""The composition root: settings → adapters → core → doors; the only module that sees adapters and the gateway."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -24,12 +24,20 @@ from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.transport.address import Address
 from a2a_server.transport.extensions import Extensions
+from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import GrpcDoor
 from a2a_server.transport.servicer import Servicer
 from a2a_server.transport.streams import OpenStreams
 from a2a_server.transport.tenants import Tenants
+from a2a_server.transport.tls import server_context
 from a2a_server.transport.watchdog import Watchdog
+from gateway.app import Gateway
+from gateway.card_file import CardFileError, WithCard, read_card
+from gateway.cards import doors_at
+from gateway.channel import ChannelUpstream, UnusableOptions
+from gateway.door import HttpDoor
+from gateway.upstream import Answer, Upstream
 from generated import a2a_pb2 as pb
 
 LAST_ITEMS = 1.0
@@ -40,17 +48,52 @@ WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """The doors with their ports taken, so that these are known before the card is written; nobody answers yet."""
+
+    grpc: GrpcDoor
+    grpc_at: Address
+    http: HttpDoor | None = None
+    http_at: Address | None = None
+
+    @classmethod
+    def take(cls, settings: Settings, stack: AsyncExitStack) -> Doors:
+        grpc = GrpcDoor(settings.transport, settings.tls)
+        stack.push_async_callback(grpc.stop, None)
+        grpc_at = grpc.listen(Address.parse(settings.grpc))
+        if not settings.http:
+            return cls(grpc=grpc, grpc_at=grpc_at)
+        at = Address.parse(settings.http)
+        http = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
+        stack.push_async_callback(http.close)
+        return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=Address(at.host, http.port))
+
+    async def close(self) -> None:
+        if self.http is not None:
+            await self.http.close()
+        await self.grpc.stop(LAST_ITEMS)
+
+
 @dataclass(slots=True, kw_only=True)
 class Server:
     """A server that answers calls."""
 
-    grpc: Address
-    """Where the gRPC door really listens."""
     card: pb.AgentCard
     pipeline: Pipeline
     core: Core
-    door: GrpcDoor
+    doors: Doors
     drained: bool = False
+
+    @property
+    def grpc(self) -> Address:
+        """Where the gRPC door really listens."""
+        return self.doors.grpc_at
+
+    @property
+    def http(self) -> Address | None:
+        """Where the HTTP door really listens, if it does."""
+        return self.doors.http_at
 
     async def drain(self) -> None:
         """Take no new calls, let turns end, give streams their pending events (DURA-08). Repeating it does nothing."""
@@ -58,7 +101,7 @@ class Server:
             return
         self.drained = True
         log.info("server.draining", streams=self.pipeline.streams.count)
-        await self.door.refuse_health()
+        await self.doors.grpc.refuse_health()
         self.pipeline.draining = True
         await self.core.drain()
         await self.pipeline.streams.settle(LAST_ITEMS)
@@ -66,46 +109,100 @@ class Server:
 
     async def close(self) -> None:
         await self.drain()
-        await self.door.stop(LAST_ITEMS)
+        await self.doors.close()
 
 
 @asynccontextmanager
 async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
     """Serve an agent for as long as the context lasts, then drain and close everything."""
     async with AsyncExitStack() as stack:
-        door = GrpcDoor(settings.transport, settings.tls)
-        stack.push_async_callback(door.stop, None)
-        address = door.listen(Address.parse(settings.grpc))
+        doors = Doors.take(settings, stack)
         store = store_of(settings)
         await store.open()
         stack.push_async_callback(store.close)
-        server = await _open(settings, agent, store, door, address)
+        server = await _open(settings, agent, store, doors, stack)
         streams, watchdog = server.pipeline.streams, Watchdog(settings.loop_block_warning)
         streams.start()
         watchdog.start()
         stack.callback(watchdog.stop)
         stack.push_async_callback(streams.close)
         stack.push_async_callback(server.close)
-        log.info("server.started", grpc=str(address), agent=server.card.name, store=settings.store)
+        log.info(
+            "server.started",
+            grpc=str(doors.grpc_at),
+            http=str(doors.http_at or ""),
+            agent=server.card.name,
+            store=settings.store,
+        )
         yield server
 
 
-async def _open(settings: Settings, agent: Agent, store: Store, door: GrpcDoor, address: Address) -> Server:
+async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
     authenticator = authenticator_of(settings)
-    cards = CardBook(agent, [interface_of(settings, address)], authenticator.card)
+    base = base_of(settings, doors.http_at) if doors.http_at else ""
+    interfaces = [interface_of(settings, doors.grpc_at), *(doors_at(base) if base else ())]
     core = Core(
         agent=agent,
         store=store,
         clock=SystemClock(),
-        cards=cards,
+        cards=CardBook(agent, interfaces, authenticator.card),
         limits=settings.limits,
         observers=[log_internal],
         keep_open_on_input=settings.keep_streams_open_on_input,
     )
     await core.start()
     pipeline = Pipeline(core.operations, authenticator, rules_of(settings, core.card), streams_of(settings))
-    await door.serve(Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca)))
-    return Server(grpc=address, card=core.card, pipeline=pipeline, core=core, door=door)
+    await doors.grpc.serve(Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca)))
+    if doors.http is not None:
+        gateway = gateway_of(settings, LocalUpstream(pipeline, store, Answer), base)
+        await gateway.start()
+        stack.push_async_callback(gateway.stop)
+        await doors.http.open(gateway)
+    return Server(card=core.card, pipeline=pipeline, core=core, doors=doors)
+
+
+@asynccontextmanager
+async def relaying(settings: Settings) -> AsyncIterator[Address]:
+    """Run the gateway alone, in front of servers elsewhere; yields where it listens."""
+    async with AsyncExitStack() as stack:
+        at = Address.parse(settings.http)
+        door = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
+        stack.push_async_callback(door.close)
+        address = Address(at.host, door.port)
+        channel = ChannelUpstream(settings.upstream)
+        stack.push_async_callback(channel.close)
+        gateway = gateway_of(settings, upstream_of(settings, channel), base_of(settings, address))
+        await gateway.start()
+        stack.push_async_callback(gateway.stop)
+        await door.open(gateway)
+        log.info("gateway.started", http=str(address), upstream=settings.upstream.addresses)
+        yield address
+
+
+def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
+    keys = (settings.auth.api_key_header,) if settings.auth.api_keys else ()
+    options = replace(settings.gateway, forward_headers=(*settings.gateway.forward_headers, *keys))
+    return Gateway(upstream, base=base, options=options, codes=settings.error_codes)
+
+
+Unusable = (UnusableOptions, CardFileError)
+"""What stops a gateway from starting, beside what stops any server."""
+
+
+def upstream_of(settings: Settings, channel: ChannelUpstream) -> Upstream:
+    path = settings.gateway.card
+    return WithCard(channel, read_card(path)) if path else channel
+
+
+def base_of(settings: Settings, address: Address) -> str:
+    """Say where clients find the HTTP door (CARD-03, CARD-07, DOOR-05)."""
+    scheme = "https" if settings.tls.cert else "http"
+    return settings.public_url.rstrip("/") or f"{scheme}://{reachable(address)}"
+
+
+def reachable(address: Address) -> Address:
+    """A wildcard is nowhere that a client could go."""
+    return Address(socket.gethostname(), address.port) if address.host in WILDCARDS else address
 
 
 def log_internal(event: InternalEvent) -> None:
@@ -153,6 +250,5 @@ def streams_of(settings: Settings) -> OpenStreams:
 
 def interface_of(settings: Settings, address: Address) -> pb.AgentInterface:
     """Say where clients find the gRPC door: `host:port`, and no wildcard (CARD-03, CARD-07, CONF-69)."""
-    reachable = Address(socket.gethostname(), address.port) if address.host in WILDCARDS else address
-    url = settings.public_grpc or str(reachable)
+    url = settings.public_grpc or str(reachable(address))
     return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version="1.0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -33,6 +34,8 @@ class Context(NamedTuple):
     """How many seconds the client will wait."""
     peer: str = ""
     """The client's address, as far as it can be trusted."""
+    binary: Mapping[str, Sequence[bytes]] = MappingProxyType({})
+    """Metadata whose names end in -bin."""
 
 
 class Answer(NamedTuple):

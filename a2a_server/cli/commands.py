@@ -36,7 +36,7 @@ def installed_version() -> str:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(installed_version(), prog_name="a2a-server")
 def main() -> None:
-    """Serve A2A agents over gRPC.
+    """Serve A2A agents over gRPC, REST, JSON-RPC and SSE.
 
     Every setting has a name, such as limits.running_turns. It is taken from, in this order: a flag, an environment
     variable (A2A_LIMITS__RUNNING_TURNS), the settings file, its default. `a2a-server config --example` lists them all.
@@ -46,9 +46,10 @@ def main() -> None:
 @main.command()
 @click.argument("agent", required=False, metavar="[MODULE:AGENT]")
 @click.option("--grpc", metavar="HOST:PORT", help="Where the gRPC door listens.  [default: 127.0.0.1:50051]")
-@click.option("--http", metavar="HOST:PORT", help="Where the HTTP door listens; arrives with a later release.")
+@click.option("--http", metavar="HOST:PORT", help="Where the HTTP door listens, or none.  [default: 127.0.0.1:8080]")
 @click.option("--store", metavar="URL", help="memory: or sqlite:///PATH.  [default: sqlite:///a2a.db]")
 @click.option("--public-grpc", metavar="HOST:PORT", help="The gRPC door as clients see it, for the agent card.")
+@click.option("--public-url", metavar="URL", help="The HTTP door as clients see it, for the agent card.")
 @click.option("--config", metavar="PATH", help=CONFIG_HELP)
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [default: info]")
 @click.option("--log-format", metavar="FORMAT", help="auto, console or json.  [default: auto]")
@@ -70,6 +71,52 @@ def serve(config: str | None, log_level: str | None, log_format: str | None, **f
 
 
 @main.command()
+@click.option("--upstream", "addresses", metavar="HOST:PORT", help="The gRPC server to call; several by commas.")
+@click.option("--tls", is_flag=True, default=None, help="Speak TLS with the upstream.")
+@click.option("--ca", metavar="PATH", help="Authorities to trust with --tls.  [default: the system's]")
+@click.option("--http", metavar="HOST:PORT", help="Where the gateway listens.  [default: 127.0.0.1:8080]")
+@click.option("--public-url", metavar="URL", help="The gateway as clients see it, for the agent card.")
+@click.option("--card", metavar="PATH", help="The public card (JSON), for upstreams that do not tell theirs over gRPC.")
+@click.option("--config", metavar="PATH", help=CONFIG_HELP)
+@click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [default: info]")
+@click.option("--log-format", metavar="FORMAT", help="auto, console or json.  [default: auto]")
+def gateway(  # noqa: PLR0913 - the options
+    *,
+    addresses: str | None,
+    tls: bool | None,
+    ca: str | None,
+    http: str | None,
+    public_url: str | None,
+    card: str | None,
+    config: str | None,
+    log_level: str | None,
+    log_format: str | None,
+) -> None:
+    """Serve REST, JSON-RPC and SSE in front of any A2A server that speaks gRPC.
+
+    \b
+    a2a-server gateway --upstream 127.0.0.1:50051
+    a2a-server gateway --upstream agents.example:443 --tls --http 0.0.0.0:8080
+    """  # noqa: D301 - click wants the character
+    flags = {
+        "http": http,
+        "public_url": public_url,
+        "upstream": {"addresses": addresses, "tls": tls, "ca": ca},
+        "gateway": {"card": card},
+        "log": {"level": log_level, "format": log_format},
+        "anonymous_beyond_loopback": True,  # whom to let in is for the upstream to say
+    }
+    settings = _load(flags, config).settings
+    if not settings.upstream.addresses:
+        raise Unusable("upstream.addresses: name the gRPC server to call, such as --upstream 127.0.0.1:50051")
+    if not settings.http:
+        raise Unusable("http: the gateway has no other door; name a HOST:PORT")
+    from a2a_server.cli.process import run_gateway  # noqa: PLC0415 - as above
+
+    run_gateway(settings)
+
+
+@main.command()
 @click.option("--config", metavar="PATH", help=CONFIG_HELP)
 @click.option("--example", is_flag=True, help="Print a settings file with every setting, its default and its meaning.")
 def config(*, config: str | None, example: bool) -> None:
@@ -85,7 +132,7 @@ def config(*, config: str | None, example: bool) -> None:
 @click.option("--timeout", default=3.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds.")
 @click.option("--tls", is_flag=True, help="Ask the gRPC door over TLS; the options below imply it.")
 @click.option("--ca", metavar="PATH", type=FILE, help="Authorities of the door's certificate.  [default: the system's]")
-@click.option("--name", help="The name in the door's certificate, where that is not its host's.")
+@click.option("--server-name", help="The name in the door's certificate, where that is not its host's.")
 @click.option("--cert", metavar="PATH", type=FILE, help="A certificate for a door that wants one.")
 @click.option("--key", metavar="PATH", type=FILE, help="The certificate's private key.")
 @click.option("--config", metavar="PATH", help=CONFIG_HELP)
@@ -98,7 +145,8 @@ def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
 
     try:
         question = Question.of(**asked)
-        doors = question.ask() if question.names_doors else question.ask_process(_load({}, config).settings)
+        told = {"anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door, not to who knocks
+        doors = question.ask() if question.names_doors else question.ask_process(_load(told, config).settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except NotServingError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from typing import Any
 
 import click
 import uvloop
@@ -15,9 +17,9 @@ from a2a_server.cli.logging import configure
 from a2a_server.cli.tuning import patient_threads
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
-from a2a_server.serve import Server, running
+from a2a_server.serve import Server, Unusable, relaying, running
 from a2a_server.settings import Settings
-from a2a_server.transport.address import StartError
+from a2a_server.transport.address import Address, StartError
 
 REQUEST = '{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 
@@ -28,24 +30,46 @@ class Failed(click.ClickException):
 
 def run(settings: Settings) -> None:
     configure(settings.log)
-    agent = load_agent(settings.agent)
+    _run(_serve(settings, load_agent(settings.agent)))
+
+
+def run_gateway(settings: Settings) -> None:
+    configure(settings.log)
+    _run(_relay(settings))
+
+
+def _run(process: Coroutine[Any, Any, None]) -> None:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, agent))
-    except (StartError, StoreRefused, StoreUnavailable) as error:
+            runner.run(process)
+    except (StartError, StoreRefused, StoreUnavailable, *Unusable) as error:
         raise Failed(str(error)) from None
 
 
 async def _serve(settings: Settings, agent: Agent) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, stop, number)
+    stop = _signals()
     async with AsyncExitStack() as stack:
         with patient_threads():
             server = await stack.enter_async_context(running(settings, agent))
         click.echo(welcome(settings, server))
         await stop.wait()
+
+
+async def _relay(settings: Settings) -> None:
+    stop = _signals()
+    async with AsyncExitStack() as stack:
+        with patient_threads():
+            address = await stack.enter_async_context(relaying(settings))
+        click.echo(welcome_gateway(settings, address))
+        await stop.wait()
+
+
+def _signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, stop, number)
+    return stop
 
 
 def _stop(stop: asyncio.Event, number: int) -> None:
@@ -63,10 +87,35 @@ def welcome(settings: Settings, server: Server) -> str:
     callers = f"{len(auth.tokens)} tokens, {len(auth.api_keys)} API keys" if auth.credentials else "none (anonymous)"
     plain = "" if settings.tls.cert else " -plaintext"
     bearer = " -H 'authorization: Bearer …'" if auth.tokens else ""
+    call = (
+        curl(settings, server.http, bearer)
+        if server.http
+        else f"grpcurl{plain}{bearer} -d '{REQUEST}' {server.grpc} lf.a2a.v1.A2AService/SendMessage"
+    )
     return (
         f"{server.card.name} {server.card.version} ({settings.agent})\n"
         f"  grpc   {server.grpc}{' with TLS' if settings.tls.cert else ''}\n"
+        f"  http   {url(settings, server.http) if server.http else 'closed'}\n"
         f"  store  {settings.store}\n"
         f"  auth   {callers}\n"
-        f"Try: grpcurl{plain}{bearer} -d '{REQUEST}' {server.grpc} lf.a2a.v1.A2AService/SendMessage"
+        f"Try: {call}"
     )
+
+
+def welcome_gateway(settings: Settings, address: Address) -> str:
+    """Say where the gateway listens, and whom it calls."""
+    upstream = settings.upstream
+    return (
+        f"gateway\n"
+        f"  http      {url(settings, address)}\n"
+        f"  upstream  {', '.join(upstream.addresses)}{' with TLS' if upstream.secure else ''}\n"
+        f"Try: {curl(settings, address)}"
+    )
+
+
+def url(settings: Settings, address: Address) -> str:
+    return f"{'https' if settings.tls.cert else 'http'}://{address}"
+
+
+def curl(settings: Settings, address: Address, bearer: str = "") -> str:
+    return f"curl{bearer} --json '{REQUEST}' {url(settings, address)}/message:send"

@@ -3,134 +3,44 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import tomllib
-from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from annotated_types import Ge
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
-    Field,
-    SecretStr,
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from a2a_server.errors import ErrorCodes
 from a2a_server.operations.limits import Limits
+from a2a_server.settings.auth import Auth, wrong
 from a2a_server.transport.address import Address
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.tenants import Tenants, fault_of
+from gateway.channel.options import ChannelOptions
+from gateway.options import Names, Options, network_of
 
 MEMORY = "memory:"
 SQLITE = "sqlite:///"
-HASH = "sha256:"
-DIGITS = 64
-
-
-def _split(value: object) -> object:
-    """Read names as an environment variable spells them: separated by commas."""
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
-
-
-def _listed(value: object) -> object:
-    """Read credentials as an environment variable spells them: a JSON array of objects."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        raise ValueError('must be a JSON array such as [{"owner": "ann", "hash": "sha256:…"}]') from None
+CLOSED = "none"
 
 
 def _parsed(value: str) -> str:
     return str(Address.parse(value))
 
 
+def _parsed_or_none(value: str) -> str:
+    return "" if value in ("", CLOSED) else _parsed(value)
+
+
 Listening = Annotated[str, AfterValidator(_parsed)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_split)]
-
-
-def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
-    """Make an error about a setting that is not, or not only, the one being validated."""
-    return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
-
-
-class Credential(BaseModel):
-    """One caller's token or API key, as its hash; `a2a-server token` makes both."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    owner: str = Field(min_length=1)
-    """Whose tasks the bearer sees."""
-    hash: SecretStr
-    """`sha256:` and the SHA-256 of the secret in hexadecimal digits."""
-    tenant: str = ""
-    """The tenant the caller is bound to."""
-    extended_card: bool = False
-    """Whether the caller may read the extended agent card."""
-
-    @field_validator("hash")
-    @classmethod
-    def _is_a_hash(cls, value: SecretStr) -> SecretStr:
-        kind, _, digits = value.get_secret_value().partition(":")
-        if kind != "sha256" or len(digits) != DIGITS or not set(digits) <= set("0123456789abcdef"):
-            raise ValueError("must be the sha256:… line that `a2a-server token` prints, never the secret itself")
-        return value
-
-    @property
-    def digest(self) -> bytes:
-        return bytes.fromhex(self.hash.get_secret_value().removeprefix(HASH))
-
-
-Credentials = Annotated[tuple[Credential, ...], BeforeValidator(_listed)]
-
-
-class _TokensFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    tokens: Credentials = ()
-    api_keys: Credentials = ()
-
-
-class Auth(BaseModel):
-    """Who may call. Without any credential every caller is the one anonymous owner."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    tokens: Credentials = ()
-    """Bearer tokens."""
-    api_keys: Credentials = ()
-    """API keys."""
-    api_key_header: str = Field(default="x-api-key", pattern=r"^[A-Za-z0-9_-]+$")
-    """The header, or gRPC metadata, that API keys arrive in."""
-    tokens_file: str = ""
-    """A TOML file with more `[[tokens]]` and `[[api_keys]]`, to keep them apart from the other settings."""
-
-    @model_validator(mode="after")
-    def _with_file(self) -> Self:
-        if not self.tokens_file:
-            return self
-        try:
-            found = _TokensFile.model_validate(tomllib.loads(Path(self.tokens_file).read_text("utf-8")))
-        except OSError as error:
-            raise wrong("auth.tokens_file", self.tokens_file, f"cannot be read: {error.strerror}") from None
-        except ValueError:
-            message = "must be a TOML file of [[tokens]] and [[api_keys]] with owner and hash"
-            raise wrong("auth.tokens_file", self.tokens_file, message) from None
-        both = {"tokens": self.tokens + found.tokens, "api_keys": self.api_keys + found.api_keys, "tokens_file": ""}
-        return self.model_copy(update=both)
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        return self.tokens + self.api_keys
+Optional = Annotated[str, AfterValidator(_parsed_or_none)]
 
 
 class Log(BaseModel):
@@ -155,12 +65,14 @@ class Settings(BaseSettings):
     """The agent to serve: MODULE:NAME or path/to/file.py:NAME."""
     grpc: Listening = "127.0.0.1:50051"
     """Where the gRPC door listens; port 0 lets the system choose."""
-    http: Listening = "127.0.0.1:8080"
-    """Where the HTTP door will listen; it arrives with a later release and cannot be set yet."""
+    http: Optional = "127.0.0.1:8080"
+    """Where the HTTP door listens: REST, JSON-RPC and SSE; `none` keeps it closed."""
     store: str = "sqlite:///a2a.db"
     """Where tasks are kept: memory: or sqlite:///PATH."""
     public_grpc: str = ""
     """HOST:PORT of the gRPC door as clients see it, for the agent card; empty = where it listens."""
+    public_url: str = ""
+    """URL of the HTTP door as clients see it, for the agent card; empty = where it listens, or what proxies say."""
     anonymous_beyond_loopback: bool = False
     """Whether other machines may call without authentication."""
     tenants: Names = ()
@@ -180,6 +92,8 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     streams: StreamOptions = StreamOptions()
     transport: GrpcOptions = GrpcOptions()
+    gateway: Options = Options()
+    upstream: ChannelOptions = ChannelOptions()
     tls: Tls = Tls()
     auth: Auth = Auth()
     log: Log = Log()
@@ -222,26 +136,49 @@ class Settings(BaseSettings):
                 raise wrong(f"limits.{field.name}", value, f"must be at least {least}")
         return limits
 
+    @field_validator("gateway")
+    @classmethod
+    def _understood(cls, options: Options) -> Options:
+        for text in options.trusted_proxies:
+            try:
+                network_of(text)
+            except ValueError:
+                raise wrong(
+                    "gateway.trusted_proxies", text, "must be addresses or networks, such as 10.0.0.0/8"
+                ) from None
+        for origin in options.cors_origins:
+            if origin != "*" and not (
+                origin.startswith(("http://", "https://")) and urlsplit(origin).path in ("", "/")
+            ):
+                raise wrong("gateway.cors_origins", origin, "must be origins such as https://console.example, or *")
+        return options
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for fault in (self._http_fault(), self._reach_fault(), self._tls_fault(), self._tenant_fault()):
+        for fault in (self._url_fault(), self._reach_fault(), self._tls_fault(), self._tenant_fault()):
             if fault:
                 raise wrong(*fault)
         return self
 
-    def _http_fault(self) -> tuple[str, object, str] | None:
-        if "http" not in self.model_fields_set:
+    def _url_fault(self) -> tuple[str, object, str] | None:
+        parts = urlsplit(self.public_url)
+        if not self.public_url or (
+            parts.scheme in ("http", "https") and parts.netloc and not parts.query + parts.fragment
+        ):
             return None
-        return "http", self.http, "the HTTP door arrives with a later release; until then leave this setting out"
+        return "public_url", self.public_url, "must be a URL such as https://agents.example or https://example.com/a2a"
 
     def _reach_fault(self) -> tuple[str, object, str] | None:
-        if Address.parse(self.grpc).loopback or self.auth.credentials or self.anonymous_beyond_loopback:
+        if self.auth.credentials or self.anonymous_beyond_loopback:
             return None
         message = (
             "without authentication only this machine may call; configure auth.tokens or auth.api_keys, listen on "
             "127.0.0.1, or set anonymous_beyond_loopback to let everybody in"
         )
-        return "grpc", self.grpc, message
+        for setting, address in (("grpc", self.grpc), ("http", self.http)):
+            if address and not Address.parse(address).loopback:
+                return setting, address, message
+        return None
 
     def _tls_fault(self) -> tuple[str, object, str] | None:
         if bool(self.tls.cert) != bool(self.tls.key):

@@ -43,6 +43,24 @@ class Address:
             return ipaddress.ip_address(self.host).is_loopback
         return False
 
+    def listen(self, door: str) -> socket.socket:
+        """Take the port for a server of our own making; connections wait until somebody accepts them."""
+        self.check_free(door)
+        family, _, _, _, sockaddr = socket.getaddrinfo(
+            self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if self.host == "::":  # all addresses means those of IPv4, too
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            listener.bind(sockaddr)
+            listener.setblocking(False)  # noqa: FBT003 - socket has it so
+        except OSError as error:
+            listener.close()
+            raise StartError(f"{door}: cannot listen on {self}: {error.strerror}") from None
+        return listener
+
     def check_free(self, door: str) -> None:
         """Raise `StartError` when another process listens here, on any address the host name stands for.
 

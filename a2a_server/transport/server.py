@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import grpc
@@ -14,6 +13,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.servicer import Servicer
+from a2a_server.transport.tls import credentials
 from generated import a2a_pb2, discovery_pb2
 
 SERVICES = (
@@ -105,23 +105,6 @@ def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
     if options.max_connection_idle:
         arguments.append(("grpc.max_connection_idle_ms", _ms(options.max_connection_idle)))
     return arguments
-
-
-def credentials(tls: Tls) -> grpc.ServerCredentials:
-    """Read the PEM files."""
-    pair = (_pem("tls.key", tls.key), _pem("tls.cert", tls.cert))
-    roots = _pem("tls.client_ca", tls.client_ca) if tls.client_ca else None
-    return grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
-
-
-def _pem(setting: str, path: str) -> bytes:
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise StartError(f"{setting}: cannot read {path!r}: {error.strerror}") from None
-    if b"-----BEGIN " not in content:
-        raise StartError(f"{setting}: {path!r} is not a PEM file")
-    return content
 
 
 def _ms(seconds: float) -> int:

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import grpc
 from annotated_types import Ge, Gt
 
+from gateway.options import Names
+
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0)]
 
@@ -27,7 +29,7 @@ class UnusableOptions(Exception):  # noqa: N818 - a verdict, not a malfunction
 class ChannelOptions:
     """Times are seconds, sizes bytes."""
 
-    addresses: tuple[str, ...] = ()
+    addresses: Names = ()
     """HOST:PORT of each upstream; calls go to all of them, and to all addresses a name stands for, in turn."""
     tls: bool = False
     """Whether to speak TLS, also without any of the four below."""

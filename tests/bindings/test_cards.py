@@ -33,7 +33,7 @@ def hashed(secret: str) -> str:
 @asynccontextmanager
 async def card_of(agent: Agent | None = None, **settings: Any) -> AsyncIterator[tuple[pb.AgentCard, grpc.aio.Channel]]:
     """The card, without any credentials, and a channel to where it says the agent is."""
-    chosen = Settings(**{"grpc": "127.0.0.1:0", "store": "memory:", **settings})
+    chosen = Settings(**{"grpc": "127.0.0.1:0", "http": "127.0.0.1:0", "store": "memory:", **settings})
     async with running(chosen, agent or Stage().agent) as server:
         async with grpc.aio.insecure_channel(str(server.grpc)) as channel:
             card = await discovery_pb2_grpc.DiscoveryStub(channel).GetAgentCard(GetAgentCardRequest())
@@ -61,7 +61,7 @@ async def test_everything_that_is_required_is_there() -> None:
 @pytest.mark.req("CARD-03", "CARD-04", "CARD-05", "CARD-06", "CARD-07", "VERS-05")
 async def test_the_interface_is_where_the_card_says() -> None:
     async with card_of() as (card, channel):
-        (interface,) = card.supported_interfaces
+        interface = card.supported_interfaces[0]
         assert re.fullmatch(r"127\.0\.0\.1:[1-9][0-9]*", interface.url)
         assert (interface.protocol_binding, interface.protocol_version) == ("GRPC", "1.0")
         answer = await a2a_pb2_grpc.A2AServiceStub(channel).SendMessage(
@@ -93,7 +93,12 @@ async def test_an_agents_own_idea_of_its_interfaces_is_not_believed() -> None:
             return card
 
     async with card_of(Boaster(Stage().agent)) as (card, _):
-        assert [interface.protocol_binding for interface in card.supported_interfaces] == ["GRPC"]
+        assert [interface.protocol_binding for interface in card.supported_interfaces] == [
+            "GRPC",
+            "HTTP+JSON",
+            "JSONRPC",
+        ]
+        assert not any("elsewhere" in interface.url for interface in card.supported_interfaces)
         assert not card.capabilities.push_notifications
 
 

@@ -31,13 +31,16 @@ class Running:
 
     process: subprocess.Popen[str]
     address: str
+    """Of the gRPC door."""
+    http: str
+    """URL of the HTTP door."""
     welcome: str
 
 
 @contextmanager
 def serving(*arguments: str, cwd: Path, **variables: str) -> Iterator[Running]:
     """Start a2a-server and wait for its welcome; whatever is left of it in the end is killed."""
-    line = [sys.executable, "-m", "a2a_server", "serve", "--grpc", "127.0.0.1:0", *arguments]
+    line = [sys.executable, "-m", "a2a_server", "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
     with subprocess.Popen(
         line, cwd=cwd, env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -47,13 +50,15 @@ def serving(*arguments: str, cwd: Path, **variables: str) -> Iterator[Running]:
             process.kill()
 
 
-def _opened(process: subprocess.Popen[str]) -> tuple[str, str]:
+def _opened(process: subprocess.Popen[str]) -> tuple[str, str, str]:
     lines: list[str] = []
     assert process.stdout is not None
     for line in process.stdout:
         lines.append(line)
         if line.startswith("Try:"):
-            address = next(text.split()[1] for text in lines if text.startswith("  grpc"))
-            return address, "".join(lines)
+            doors = [
+                next(text.split()[1] for text in lines if text.startswith(f"  {door}")) for door in ("grpc", "http")
+            ]
+            return doors[0], doors[1], "".join(lines)
     assert process.stderr is not None
     raise AssertionError(process.stderr.read())

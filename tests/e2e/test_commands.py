@@ -104,7 +104,8 @@ def test_an_agent_is_served_and_stops_when_told(tmp_path: Path) -> None:
     (tmp_path / "echo.py").write_text(ECHO)
     with serving("echo.py", cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
         assert "Echo 1.2.3 (echo.py)" in server.welcome
-        assert "grpcurl -plaintext" in server.welcome
+        assert "Try: curl --json" in server.welcome
+        assert f"{server.http}/message:send" in server.welcome
         answer = stub_of(channel).SendMessage(send("hello"))
         assert answer.task.artifacts[0].parts[0].text == "hello"
         server.process.send_signal(signal.SIGTERM)
@@ -165,7 +166,7 @@ def test_a_store_in_use_stops_the_start(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--http", "127.0.0.1:8080"], "http = '127.0.0.1:8080' (flag): the HTTP door arrives with a later release"),
+        (["--http", "0.0.0.0:8080"], "http = '0.0.0.0:8080' (flag): without authentication"),
         (["--store", "postgresql://ann:s3cret@db/a2a"], "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives"),
         (["--grpc", "0.0.0.0:50051"], "grpc = '0.0.0.0:50051' (flag): without authentication"),
         (["--config", "none.toml"], "--config = 'none.toml': cannot be read"),

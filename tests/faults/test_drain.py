@@ -52,10 +52,14 @@ class House:
 @asynccontextmanager
 async def house(agent: Agent, path: Path, grace: float = 30.0, **limits: Any) -> AsyncIterator[House]:
     chosen = Limits(drain_grace=grace, **limits)
-    settings = Settings(grpc="127.0.0.1:0", store=f"sqlite:///{path / 'a2a.db'}", limits=chosen)
+    settings = Settings(grpc="127.0.0.1:0", http="127.0.0.1:0", store=f"sqlite:///{path / 'a2a.db'}", limits=chosen)
     async with running(settings, agent) as server, grpc.aio.insecure_channel(str(server.grpc)) as channel:
         stub, health = a2a_pb2_grpc.A2AServiceStub(channel), health_pb2_grpc.HealthStub(channel)
-        yield House(server, World(server.core, server.pipeline, server.grpc.port, channel, stub, None), health)
+        yield House(
+            server,
+            World(server.core, server.pipeline, server.grpc.port, channel, stub, None, server.doors.grpc),
+            health,
+        )
 
 
 class Cast(Stage):

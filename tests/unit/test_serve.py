@@ -27,7 +27,7 @@ async def echo(turn: Turn) -> str:
 
 @asynccontextmanager
 async def open_server(**settings: Any) -> AsyncIterator[tuple[Server, Any]]:
-    told = Settings(**{"store": "memory:", "grpc": "127.0.0.1:0", **settings})
+    told = Settings(**{"store": "memory:", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0", **settings})
     async with running(told, agent) as server, grpc.aio.insecure_channel(str(server.grpc)) as channel:
         yield server, a2a_pb2_grpc.A2AServiceStub(channel)
 
@@ -65,13 +65,22 @@ async def test_an_agent_answers_over_grpc() -> None:
 
 
 @pytest.mark.req("CARD-07")
-async def test_the_card_names_the_door_that_is_open() -> None:
+async def test_the_card_names_the_doors_that_are_open() -> None:
     async with open_server(auth=AUTH) as (server, _), grpc.aio.insecure_channel(str(server.grpc)) as channel:
         card = await discovery_pb2_grpc.DiscoveryStub(channel).GetAgentCard(discovery_pb2.GetAgentCardRequest())
-    (interface,) = card.supported_interfaces
     assert server.grpc.port != 0
-    assert (interface.url, interface.protocol_binding, interface.protocol_version) == (str(server.grpc), "GRPC", "1.0")
+    assert [(door.protocol_binding, door.url, door.protocol_version) for door in card.supported_interfaces] == [
+        ("GRPC", str(server.grpc), "1.0"),
+        ("HTTP+JSON", f"http://{server.http}", "1.0"),
+        ("JSONRPC", f"http://{server.http}/", "1.0"),
+    ]
     assert set(card.security_schemes) == {"bearer", "apiKey"}
+
+
+async def test_a_closed_door_is_not_named() -> None:
+    async with open_server(http="none") as (server, _):
+        assert server.http is None
+        assert [door.protocol_binding for door in server.card.supported_interfaces] == ["GRPC"]
 
 
 def test_the_card_names_what_clients_can_reach() -> None:

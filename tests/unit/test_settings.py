@@ -105,7 +105,17 @@ WRONG = [
     ({"grpc": "50051"}, "grpc = '50051' (flag): must be HOST:PORT, such as 127.0.0.1:50051"),
     ({"grpc": "0.0.0.0:1"}, "grpc = '0.0.0.0:1' (flag): without authentication only this machine may call"),
     ({"grpc": "agents.example:1"}, "or set anonymous_beyond_loopback"),
-    ({"http": "127.0.0.1:8080"}, "http = '127.0.0.1:8080' (flag): the HTTP door arrives with a later release"),
+    ({"http": "0.0.0.0:8080"}, "http = '0.0.0.0:8080' (flag): without authentication only this machine may call"),
+    ({"http": "8080"}, "http = '8080' (flag): must be HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051"),
+    ({"public_url": "agents.example"}, "public_url = 'agents.example' (flag): must be a URL such as https://"),
+    (
+        {"gateway": {"trusted_proxies": "10.0.0.0/8,proxy"}},
+        "gateway.trusted_proxies = 'proxy' (flag): must be addresses or networks, such as 10.0.0.0/8",
+    ),
+    (
+        {"gateway": {"cors_origins": "console.example"}},
+        "gateway.cors_origins = 'console.example' (flag): must be origins such as https://console.example, or *",
+    ),
     ({"store": "mysql://x"}, "store = 'mysql://x' (flag): must be memory: or sqlite:///PATH"),
     ({"store": "sqlite:///"}, "must be memory: or sqlite:///PATH"),
     ({"store": "postgresql://u:pw@db/a2a"}, "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives with a later"),

@@ -34,7 +34,7 @@ TABLE = [
     ("UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE", OURS),
 ]
 PLAIN = {"INTERNAL"}
-HTTP_ONLY = {reason.name for reason in Reason if reason.jsonrpc_code in (-32600, -32601)}
+HTTP_ONLY = {reason.name for reason in Reason if reason.jsonrpc_code in (-32600, -32601, -32700)}
 
 
 def test_the_table_is_complete() -> None:

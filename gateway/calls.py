@@ -1,0 +1,110 @@
+"""One call for an HTTP request, whatever its binding: headers → context → upstream → answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_server.errors import ErrorCodes, Violation, refuse
+from gateway import headers
+from gateway.cards import Cards
+from gateway.codec import Codec
+from gateway.cors import Cors
+from gateway.frames import Frames
+from gateway.headers import HeaderMap
+from gateway.options import Options
+from gateway.proxies import Proxies
+from gateway.readers import Place, Readers
+from gateway.streams import Relay
+from gateway.upstream import Context, Upstream
+from generated import a2a_pb2 as pb
+
+Query = Sequence[tuple[str, str]]
+
+VERSION = "A2A-Version"
+CURSOR = "lastEventId"
+
+_MOST_PARAMETERS = 1000
+
+
+class Told(NamedTuple):
+    """The answer of a unary call as JSON, and the headers that go with it."""
+
+    json: bytes
+    message: Message
+    headers: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calls:
+    """Makes calls; one for all bindings, so that they cannot differ."""
+
+    upstream: Upstream
+    options: Options
+    codec: Codec
+    codes: ErrorCodes
+    header_map: HeaderMap
+    proxies: Proxies
+    readers: Readers
+    cards: Cards
+    cors: Cors
+
+    async def unary(self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message) -> Told:
+        answer = await self.upstream.unary(method, message, self._context(request, query))
+        told = answer.message
+        if isinstance(told, pb.AgentCard):
+            told = self.cards.with_doors(told, self.proxies.base(request))
+        extra = headers.outgoing(answer.metadata, answer.trailers) if answer.metadata or answer.trailers else ()
+        return Told(self.codec.encode(told), told, extra)
+
+    async def stream(
+        self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message, *, frames: Frames
+    ) -> web.StreamResponse:
+        kind = GetMessageClass(method.output_type)
+        place = Place(request, frames.comment)
+        with self.readers.admit(place, self.proxies.client(request)):
+            stream = await self.upstream.stream(method, message, self._context(request, query))
+            encode = self.codec.encode_wire
+            relay = Relay(
+                place=place,
+                frames=frames,
+                encode=lambda wire: encode(kind, wire),
+                codes=self.codes,
+                mark=self.cors.mark_headers,
+            )
+            return await relay.run(stream)
+
+    def _context(self, request: web.BaseRequest, query: Query) -> Context:
+        found = self.header_map.incoming(request.headers)
+        for name, value in query:
+            if name == VERSION:  # as parameter (VERS-06); pipelines refuse values that differ
+                found.metadata[headers.VERSION] = (*found.metadata.get(headers.VERSION, ()), value)
+            elif name == CURSOR:
+                _agree(found.metadata, value)
+        return Context(found.metadata, found.timeout, self.proxies.client(request), found.binary)
+
+
+def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:
+    values = {*metadata.get(headers.CURSOR, ()), cursor}
+    if len(values) > 1:
+        refuse([Violation(CURSOR, "differs from the header Last-Event-ID")])
+    metadata[headers.CURSOR] = tuple(values)
+
+
+def query_of(text: str) -> Query:
+    """Read a query; more parameters than anybody needs are refused."""
+    if not text:
+        return ()
+    try:
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+    except UnicodeDecodeError:
+        refuse([Violation("query", "must be UTF-8, percent-encoded")])
+    except ValueError:
+        refuse([Violation("query", f"must have at most {_MOST_PARAMETERS} parameters")])

@@ -1,0 +1,191 @@
+"""google.rpc.Status → what an HTTP client is told: one failure, three shapes (spec: ERRS, CONF-01, CONF-05)."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import structlog
+from google.protobuf.any_pb2 import Any as Packed
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
+from google.rpc import code_pb2 as code
+from google.rpc import error_details_pb2 as details
+from google.rpc import status_pb2
+
+from a2a_server.errors import A2A_DOMAIN, SERVER_DOMAIN, A2AError, ErrorCodes, Reason, status_of
+from gateway.upstream import Metadata, StatusError
+
+log = structlog.get_logger(__name__)
+
+Headers = Sequence[tuple[str, str]]
+
+# How google.api.http maps codes, for statuses that name no reason of the catalogue; 499 is nobody's standard.
+_HTTP: dict[int, int] = {
+    code.CANCELLED: 503,
+    code.INVALID_ARGUMENT: 400,
+    code.DEADLINE_EXCEEDED: 504,
+    code.NOT_FOUND: 404,
+    code.ALREADY_EXISTS: 409,
+    code.PERMISSION_DENIED: 403,
+    code.UNAUTHENTICATED: 401,
+    code.RESOURCE_EXHAUSTED: 429,
+    code.FAILED_PRECONDITION: 400,
+    code.ABORTED: 409,
+    code.OUT_OF_RANGE: 400,
+    code.UNIMPLEMENTED: 501,
+    code.UNAVAILABLE: 503,
+}
+_JSONRPC: dict[int, Reason] = {
+    code.INVALID_ARGUMENT: Reason.INVALID_PARAMS,
+    code.OUT_OF_RANGE: Reason.INVALID_PARAMS,
+    code.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
+    code.NOT_FOUND: Reason.TASK_NOT_FOUND,  # tasks are all that a call can name
+    code.PERMISSION_DENIED: Reason.PERMISSION_DENIED,
+    code.UNAUTHENTICATED: Reason.UNAUTHENTICATED,
+    code.RESOURCE_EXHAUSTED: Reason.OVERLOADED,
+    code.FAILED_PRECONDITION: Reason.UNSUPPORTED_OPERATION,
+    code.UNIMPLEMENTED: Reason.UNSUPPORTED_OPERATION,
+}
+_DOMAINS = frozenset({A2A_DOMAIN, SERVER_DOMAIN})
+_WORD = re.compile(r"_([a-z0-9])")
+_PATH = re.compile(r'\["(?:[^"\\]|\\.)*"\]|[^\[]+|\[')
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed call, ready to be written in the words of any binding."""
+
+    http: int
+    code: int
+    """The number of the `google.rpc.Code`."""
+    message: str
+    details: list[dict[str, Any]]
+    jsonrpc: int
+    headers: Headers = ()
+
+    def rest(self) -> bytes:
+        """The body of REST (ERRS-02); its `code` is the HTTP number."""
+        status = {"code": self.http, "status": _name(self.code), "message": self.message, "details": self.details}
+        return orjson.dumps({"error": status})
+
+    def ndjson(self) -> bytes:
+        """The last line of a stream in grpc-gateway's form; its `code` is gRPC's number (DOOR-11)."""
+        return orjson.dumps({"error": {"code": self.code, "message": self.message, "details": self.details}})
+
+    def jsonrpc_error(self) -> dict[str, Any]:
+        """The error object of JSON-RPC (ERRS-04, JRPC-08)."""
+        error: dict[str, Any] = {"code": self.jsonrpc, "message": self.message}
+        if self.details:
+            error["data"] = self.details
+        return error
+
+
+def failure_of(error: A2AError | StatusError, codes: ErrorCodes = "1.0.1") -> Failure:
+    """Say an error in the words of the bindings."""
+    if isinstance(error, A2AError):
+        return _failure(status_of(error, codes), (), codes)
+    return _failure(error.status, error.metadata, codes)
+
+
+def explain(error: Exception, codes: ErrorCodes = "1.0.1") -> Failure:
+    """Say any error; the log, and only the log, is told about those that nobody meant for a client (ERRS-07)."""
+    if isinstance(error, A2AError | StatusError):
+        return failure_of(error, codes)
+    incident = secrets.token_hex(8)
+    log.error("gateway.failed", incident=incident, exc_info=error)
+    return failure_of(A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}), codes)
+
+
+def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes) -> Failure:
+    shown, headers = [], []
+    reason: Reason | None = None
+    message = status.message
+    for packed in status.details:
+        known = _unpacked(packed)
+        if isinstance(known, details.ErrorInfo):
+            reason = _reason(known) or reason
+            if challenge := known.metadata.get("challenge"):
+                headers.append(("WWW-Authenticate", challenge))
+        elif isinstance(known, details.RetryInfo):
+            seconds = known.retry_delay.seconds + known.retry_delay.nanos / 1e9
+            headers.append(("Retry-After", str(math.ceil(seconds))))
+        elif isinstance(known, details.BadRequest):
+            message = _respelled(known, message)
+            packed.Pack(known)
+        shown.append(_detail(packed, known))
+    if not any(name == "WWW-Authenticate" for name, _ in headers):
+        headers += [("WWW-Authenticate", str(value)) for name, value in trailers if name == "www-authenticate"]
+    return Failure(
+        http=reason.http(codes) if reason else _HTTP.get(status.code, 500),
+        code=status.code,
+        message=message,
+        details=shown,
+        jsonrpc=(reason or _JSONRPC.get(status.code, Reason.INTERNAL)).jsonrpc_code,
+        headers=headers,
+    )
+
+
+def _reason(info: details.ErrorInfo) -> Reason | None:
+    return Reason.__members__.get(info.reason) if info.domain in _DOMAINS else None
+
+
+def _name(number: int) -> str:
+    try:
+        return code.Code.Name(number)
+    except ValueError:  # an upstream's own invention
+        return "UNKNOWN"
+
+
+def _respelled(bad: details.BadRequest, message: str) -> str:
+    """Spell fields as JSON does; the message repeats the field when there is just one."""
+    for violation in bad.field_violations:
+        field = json_path(violation.field)
+        if message.startswith(violation.field):
+            message = field + message[len(violation.field) :]
+        violation.field = field
+    return message
+
+
+def json_path(field: str) -> str:
+    """`message.message_id` → `message.messageId`; what stands in brackets and quotes is a name of the client's."""
+    if "_" not in field:
+        return field
+    return "".join(_camel(part) for part in _pieces(field))
+
+
+def _pieces(field: str) -> Iterator[str]:
+    return (match.group() for match in _PATH.finditer(field))
+
+
+def _camel(part: str) -> str:
+    return part if part.startswith("[") else _WORD.sub(lambda match: match.group(1).upper(), part)
+
+
+_DETAILS = {kind.DESCRIPTOR.full_name: kind for kind in (details.ErrorInfo, details.RetryInfo, details.BadRequest)}
+
+
+def _unpacked(packed: Packed) -> details.ErrorInfo | details.RetryInfo | details.BadRequest | None:
+    kind = _DETAILS.get(packed.TypeName())
+    if kind is None:
+        return None
+    try:
+        return kind.FromString(packed.value)
+    except DecodeError:
+        return None
+
+
+def _detail(packed: Packed, known: object) -> dict[str, Any]:
+    """Write a detail as ProtoJSON writes an Any; one of a type that nobody here knows keeps its bytes."""
+    if known is not None:
+        return MessageToDict(packed)
+    try:
+        return MessageToDict(packed)
+    except (TypeError, DecodeError):
+        return {"@type": packed.type_url, "value": base64.b64encode(packed.value).decode()}

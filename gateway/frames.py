@@ -1,0 +1,75 @@
+"""Events and errors inside a stream: SSE of REST, SSE of JSON-RPC, JSON lines (spec: SSEV, JRPC-07, DOOR-11)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import orjson
+
+from gateway.accept import NDJSON, SSE
+from gateway.errors import Failure
+
+
+class Frames(Protocol):
+    """One form of stream."""
+
+    @property
+    def content_type(self) -> str: ...
+
+    @property
+    def comment(self) -> bytes:
+        """What an idle stream may carry without meaning anything; empty when the form has no such thing."""
+        ...
+
+    def event(self, number: int, json: bytes) -> bytes: ...
+
+    def error(self, failure: Failure) -> bytes: ...
+
+
+class RestFrames:
+    """`data` is a bare StreamResponse (SSEV-02)."""
+
+    content_type = SSE
+    comment = b": keep-alive\n\n"
+
+    def event(self, number: int, json: bytes) -> bytes:
+        return b"id: %d\ndata: %b\n\n" % (number, json) if number else b"data: %b\n\n" % json
+
+    def error(self, failure: Failure) -> bytes:
+        return b"event: error\ndata: %b\n\n" % failure.rest()
+
+
+class JsonRpcFrames:
+    """`data` is a JSON-RPC response with the request's id: envelope bytes around shared bytes (JRPC-07)."""
+
+    content_type = SSE
+    comment = RestFrames.comment
+
+    def __init__(self, request_id: bytes) -> None:
+        self._id = request_id
+        self._head = b'data: {"jsonrpc":"2.0","id":%b,"result":' % request_id
+
+    def event(self, number: int, json: bytes) -> bytes:
+        return b"id: %d\n%b%b}\n\n" % (number, self._head, json) if number else b"%b%b}\n\n" % (self._head, json)
+
+    def error(self, failure: Failure) -> bytes:
+        error = orjson.dumps(failure.jsonrpc_error())
+        return b'event: error\ndata: {"jsonrpc":"2.0","id":%b,"error":%b}\n\n' % (self._id, error)
+
+
+class NdjsonFrames:
+    """grpc-gateway's streams: a line with `result` for each event, at most one last line with `error`."""
+
+    content_type = NDJSON
+    comment = b""
+
+    def event(self, number: int, json: bytes) -> bytes:
+        del number  # a line has no place for it
+        return b'{"result":%b}\n' % json
+
+    def error(self, failure: Failure) -> bytes:
+        return failure.ndjson() + b"\n"
+
+
+REST = RestFrames()
+LINES = NdjsonFrames()

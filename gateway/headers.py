@@ -1,0 +1,113 @@
+"""HTTP headers ↔ gRPC metadata, by grpc-gateway's conventions (spec: DOOR-10, SPAR-01, SPAR-02)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from a2a_server.errors import Violation, refuse
+from gateway.upstream import Metadata
+
+PREFIX = "grpc-metadata-"
+WELL_KNOWN = "grpcgateway-"
+TIMEOUT = "grpc-timeout"
+VERSION = "a2a-version"
+EXTENSIONS = "a2a-extensions"
+CURSOR = "last-event-id"
+
+_NAME = re.compile(r"[0-9a-z_.-]{1,256}")
+_TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
+_UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_MOST_REMEMBERED = 1024
+
+
+@dataclass(slots=True)
+class Incoming:
+    """What a request's headers say to the upstream."""
+
+    metadata: dict[str, tuple[str, ...]]
+    binary: dict[str, tuple[bytes, ...]]
+    timeout: float | None = None
+
+
+class HeaderMap:
+    """Decides which request headers travel on, and under which name."""
+
+    def __init__(self, forward: Iterable[str], well_known: Iterable[str]) -> None:
+        names = [name.lower() for name in forward]
+        self._exact = frozenset(name for name in names if not name.endswith("*"))
+        self._prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+        self._well_known = frozenset(name.lower() for name in well_known)
+        self._remembered: dict[str, str] = {}
+
+    def incoming(self, headers: Mapping[str, str]) -> Incoming:
+        """Read headers; `headers` may name one several times."""
+        found = Incoming({}, {})
+        remembered = self._remembered
+        for name, value in headers.items():
+            target = remembered.get(name)
+            if target is None:
+                target = self._remember(name)
+            if target:
+                _add(found, target, name, value)
+        return found
+
+    def _remember(self, name: str) -> str:
+        target = self._target(name.lower())
+        if len(self._remembered) < _MOST_REMEMBERED:  # clients may invent names
+            self._remembered[name] = target
+        return target
+
+    def _target(self, name: str) -> str:
+        if name == TIMEOUT:
+            return name
+        if name in self._exact or (self._prefixes and name.startswith(self._prefixes)):
+            return name.removeprefix(PREFIX) if _NAME.fullmatch(name) else ""
+        return WELL_KNOWN + name if name in self._well_known else ""
+
+
+def _add(found: Incoming, target: str, header: str, value: str) -> None:
+    if target == TIMEOUT:
+        found.timeout = timeout_of(value)
+    elif target.startswith("grpc-"):
+        refuse([Violation(header, "names metadata that gRPC keeps for itself")])
+    elif target.endswith("-bin"):
+        found.binary[target] = (*found.binary.get(target, ()), *_decoded(header, value))
+    elif not value.isascii() or not value.isprintable():
+        refuse([Violation(header, "must be printable ASCII")])
+    else:
+        metadata = found.metadata
+        metadata[target] = (*metadata[target], value) if target in metadata else (value,)
+
+
+def timeout_of(value: str) -> float:
+    """Read `1*8DIGIT ("H" / "M" / "S" / "m" / "u" / "n")`, as gRPC over HTTP/2 writes it."""
+    match = _TIMEOUT.fullmatch(value.strip())
+    if match is None:
+        refuse([Violation("Grpc-Timeout", 'must be up to eight digits and one of H M S m u n, such as "10S"')])
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _decoded(header: str, value: str) -> Iterable[bytes]:
+    """Several binary values may share a line, separated by commas; padding may be missing."""
+    for text in value.split(","):
+        bare = text.strip().rstrip("=")
+        try:
+            yield base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            refuse([Violation(header, "must be base64, as metadata whose name ends in -bin is binary")])
+
+
+def outgoing(metadata: Metadata, trailers: Metadata = ()) -> Sequence[tuple[str, str]]:
+    """Name metadata as grpc-gateway does; the extensions that are active also get the protocol's own name (SPAR-02)."""
+    headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
+    headers += [("Grpc-Trailer-" + name, _text(value)) for name, value in trailers if not name.startswith("grpc-")]
+    headers += [("A2A-Extensions", str(value)) for name, value in metadata if name == EXTENSIONS]
+    return headers
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else base64.b64encode(value).decode()

@@ -1,0 +1,127 @@
+"""The JSON-RPC 2.0 binding: the method's name is the RPC's, `params` is its request (spec: JRPC, CONF-51, CONF-52)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+import orjson
+from aiohttp import web
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_server.errors import A2AError, Reason, Violation
+from gateway import accept, body
+from gateway.calls import Calls, Query, query_of
+from gateway.codec import NotJson, loads
+from gateway.errors import explain
+from gateway.frames import JsonRpcFrames
+from gateway.replies import reply
+
+SAYINGS = {
+    Reason.PARSE_ERROR: "Invalid JSON payload",
+    Reason.INVALID_REQUEST: "Request payload validation error",
+    Reason.METHOD_NOT_FOUND: "Method not found",
+    Reason.INVALID_PARAMS: "Invalid parameters",
+}
+"""The standard messages of the specification; what exactly was wrong follows them."""
+
+_HTTP_LEVEL = frozenset({401, 403, 408, 413, 415, 429, 503})
+"""Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
+
+_NULL = b"null"
+_LARGEST_ID = 2**53
+"""Beyond this a number may have changed on its way; within it every JSON reader agrees."""
+
+
+class Envelope(NamedTuple):
+    """A well-formed request object."""
+
+    request_id: bytes
+    method: str
+    params: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonRpc:
+    """Serves the methods of some services at one URL."""
+
+    calls: Calls
+    methods: Mapping[str, MethodDescriptor]
+
+    @classmethod
+    def of(cls, calls: Calls, services: Iterable[ServiceDescriptor]) -> JsonRpc:
+        return cls(calls, {method.name: method for service in services for method in service.methods})
+
+    async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
+        request_id = _NULL
+        try:
+            value = await self._read(request)
+            request_id = id_of(value)
+            return await self._serve(request, envelope_of(value, request_id), query_of(query))
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            return self.refusal(error, request_id)
+
+    async def _read(self, request: web.BaseRequest) -> object:
+        raw = await body.read(request, self.calls.options)
+        accept.must_be_json(request.headers.get("Content-Type"), (accept.JSON, accept.A2A))
+        try:
+            return loads(raw, max_depth=self.calls.options.max_depth)
+        except NotJson as error:
+            wrong(Reason.PARSE_ERROR, "", error.message)
+
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> web.StreamResponse:
+        method = self.methods.get(envelope.method)
+        if method is None:
+            names = ", ".join(self.methods)
+            wrong(Reason.METHOD_NOT_FOUND, "method", f'"{envelope.method[:100]}" is none of {names}')
+        message = self.calls.codec.decode(envelope.params, GetMessageClass(method.input_type))
+        if method.server_streaming:
+            accept.stream(request.headers.get("Accept"))
+            form = JsonRpcFrames(envelope.request_id)
+            return await self.calls.stream(request, query, method, message, frames=form)
+        told = await self.calls.unary(request, query, method, message)
+        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
+        return reply(text, accept.JSON, told.headers)
+
+    def refusal(self, error: Exception, request_id: bytes) -> web.Response:
+        failure = explain(error, self.calls.codes)
+        text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
+        http = failure.http if failure.http in _HTTP_LEVEL else 200
+        return reply(text, accept.JSON, failure.headers, status=http)
+
+
+def wrong(reason: Reason, field: str, description: str) -> NoReturn:
+    violations = [Violation(field, description)] if field else []
+    raise A2AError(reason, f"{SAYINGS[reason]}: {description}", violations=violations)
+
+
+def id_of(value: object) -> bytes:
+    """The request's id as JSON, to be echoed; `null` as long as none can be read (JRPC-04)."""
+    if isinstance(value, list):
+        wrong(Reason.INVALID_REQUEST, "", "batches are not served; send one request object at a time")
+    if not isinstance(value, dict):
+        wrong(Reason.INVALID_REQUEST, "", "must be one request object")
+    if "id" not in value:
+        wrong(Reason.INVALID_REQUEST, "id", "is required; notifications are not served")
+    found = value["id"]
+    if isinstance(found, bool) or not (found is None or isinstance(found, str | int | float)):
+        wrong(Reason.INVALID_REQUEST, "id", "must be a string, a number or null")
+    if isinstance(found, float | int) and not -_LARGEST_ID < found < _LARGEST_ID:
+        wrong(Reason.INVALID_REQUEST, "id", "must be a string, or a number below 2^53, which every JSON reader keeps")
+    return orjson.dumps(found)
+
+
+def envelope_of(value: object, request_id: bytes) -> Envelope:
+    """Check what JSON-RPC 2.0 says of a request object."""
+    assert isinstance(value, dict)  # noqa: S101 - id_of has seen to it
+    if value.get("jsonrpc") != "2.0":
+        wrong(Reason.INVALID_REQUEST, "jsonrpc", 'must be "2.0"')
+    method = value.get("method")
+    if not isinstance(method, str):
+        wrong(Reason.INVALID_REQUEST, "method", "must be a string, such as SendMessage")
+    params = value.get("params", {})
+    if not isinstance(params, dict):
+        wrong(Reason.INVALID_PARAMS, "params", "must be an object")
+    return Envelope(request_id, method, params)

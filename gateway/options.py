@@ -1,0 +1,79 @@
+"""What operators may choose about the HTTP door (spec: DOOR-04, DOOR-05, DOOR-10, CACH-01, KEEP-01)."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Ge, Gt
+from pydantic import BeforeValidator
+
+Count = Annotated[int, Ge(1)]
+Seconds = Annotated[float, Gt(0)]
+
+
+def split(value: object) -> object:
+    """Read names as an environment variable spells them: separated by commas."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
+
+def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """Read an address or a network."""
+    return ipaddress.ip_network(text.strip(), strict=False)
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(split)]
+
+FORWARDED = (
+    "a2a-*",
+    "authorization",
+    "baggage",
+    "grpc-metadata-*",
+    "idempotency-key",
+    "last-event-id",
+    "traceparent",
+    "tracestate",
+    "x-request-id",
+)
+WELL_KNOWN = ("accept", "accept-language", "forwarded", "from", "host", "origin", "referer", "user-agent", "via")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Times are seconds, sizes bytes."""
+
+    max_body_bytes: Count = 16 * 1024 * 1024
+    """The largest request body; a larger one is answered with 413."""
+    max_url_bytes: Count = 8190
+    """The longest path with its query; a longer one is answered with 414."""
+    max_header_bytes: Count = 8190
+    """The longest request header; a longer one is answered with 431."""
+    max_depth: Count = 64
+    """How deep JSON may nest."""
+    body_timeout: Seconds = 30.0
+    """How long a request's body, or the headers of a connection's first request, may take to arrive."""
+    idle_timeout: Seconds = 75.0
+    """How long a connection without requests is kept."""
+    write_timeout: Seconds = 60.0
+    """How long a reader of a stream may take nothing before the stream is cut."""
+    keep_alive: Seconds = 30.0
+    """After how long an idle stream gets a comment, so that nobody between takes it for dead."""
+    streams_per_client: Count = 1000
+    """Streams that one address may have open at once."""
+    streams: Count = 10_000
+    """Streams that may be open at once."""
+    card_max_age: Annotated[int, Ge(0)] = 60
+    """How many seconds clients may keep the public card without asking again."""
+    upstream_doors: bool = True
+    """Whether the card keeps the doors that a server elsewhere declares, such as its gRPC address."""
+    card: str = ""
+    """A JSON file with the public card, for upstreams that do not tell theirs over gRPC."""
+    cors_origins: Names = ()
+    """Origins whose pages may call, such as https://console.example, or *; the public card may be read by all."""
+    trusted_proxies: Names = ()
+    """Addresses or networks whose Forwarded and X-Forwarded-* headers are believed, such as 10.0.0.0/8."""
+    forward_headers: Names = FORWARDED
+    """Request headers that become metadata of the same name; a star at the end stands for anything."""
+    forward_well_known: Names = WELL_KNOWN
+    """HTTP's own request headers that become metadata grpcgateway-<name>."""

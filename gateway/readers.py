@@ -1,0 +1,141 @@
+"""The open streams of the HTTP door: bounded, kept alive, cut when nobody reads (spec: DOOR-04, KEEP-01, RPLY-06)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from aiohttp import web
+
+from a2a_server.errors import A2AError, Reason
+from gateway.options import Options
+
+FAREWELL_SECONDS = 1.0
+
+
+class Place:
+    """One stream and the request it answers; its handler says when it writes."""
+
+    __slots__ = ("_handler", "comment", "farewell", "last", "request", "response", "stuck_since")
+
+    def __init__(self, request: web.BaseRequest, comment: bytes) -> None:
+        self.request = request
+        self.comment = comment
+        self.response: web.StreamResponse | None = None
+        """Set once the stream has begun; only then a comment may be written into it."""
+        self.last = 0.0
+        self.stuck_since = 0.0
+        self.farewell: A2AError | None = None
+        self._handler: asyncio.Task[object] | None = None
+
+    def enter(self) -> None:
+        self._handler = asyncio.current_task()
+
+    async def write(self, data: bytes) -> None:
+        """Hand bytes to the client; waits while it does not read."""
+        response = self.response
+        if response is not None:
+            self.stuck_since = time.monotonic()
+            await response.write(data)
+            self.last = time.monotonic()
+            self.stuck_since = 0.0
+
+    async def cut(self, error: A2AError) -> None:
+        """End the stream from outside, with an error as its last words as far as the client still listens."""
+        if self.farewell is None and self._handler is not None:
+            self.farewell = error
+            self._handler.cancel()
+
+    def farewelled(self) -> A2AError | None:
+        """Why the handler was canceled, if it was from outside; it may go on for as long as its last words take."""
+        if self.farewell is not None and self._handler is not None:
+            self._handler.uncancel()
+        return self.farewell
+
+    def abort(self) -> None:
+        """Drop the connection: who does not read would not read a farewell either."""
+        if (transport := self.request.transport) is not None:
+            transport.abort()
+
+    def idle_since(self, line: float) -> bool:
+        return self.response is not None and not self.stuck_since and self.last < line
+
+    def stuck_before(self, line: float) -> bool:
+        return 0 < self.stuck_since < line
+
+    async def breathe(self) -> None:
+        """Show that the stream lives."""
+        if self.comment:
+            with suppress(ConnectionError):
+                await self.write(self.comment)
+
+
+class Readers:
+    """A registry with one task for all streams, so that a stream itself needs no timer."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._open: set[Place] = set()
+        self._clients: Counter[str] = Counter()
+        self._breaths: set[asyncio.Task[None]] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self._open)
+
+    @contextmanager
+    def admit(self, place: Place, client: str) -> Iterator[None]:
+        """Hold a place for as long as the stream lasts, or refuse it."""
+        options = self._options
+        if self._clients[client] >= options.streams_per_client:
+            self._forget(client)
+            raise _too_many(f"Your address has {options.streams_per_client} streams open, the most one may have.")
+        if len(self._open) >= options.streams:
+            raise _too_many(f"The gateway has {options.streams} streams open, the most it may have.")
+        self._open.add(place)
+        self._clients[client] += 1
+        place.enter()
+        try:
+            yield
+        finally:
+            self._open.discard(place)
+            self._clients[client] -= 1
+            self._forget(client)
+
+    def _forget(self, client: str) -> None:
+        if not self._clients[client]:
+            del self._clients[client]
+
+    def start(self) -> None:
+        self._watch = asyncio.create_task(self._look(), name="gateway readers")
+
+    async def close(self) -> None:
+        for task in (self._watch, *self._breaths):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _look(self) -> None:
+        options = self._options
+        pause = min(options.write_timeout, options.keep_alive) / 4
+        while True:
+            await asyncio.sleep(pause)
+            now = time.monotonic()
+            for place in list(self._open):
+                if place.stuck_before(now - options.write_timeout):
+                    place.abort()
+                elif place.idle_since(now - options.keep_alive):
+                    self._breathe(place)
+
+    def _breathe(self, place: Place) -> None:
+        breath = asyncio.create_task(place.breathe())
+        self._breaths.add(breath)
+        breath.add_done_callback(self._breaths.discard)
+
+
+def _too_many(text: str) -> A2AError:
+    return A2AError(Reason.OVERLOADED, text, retry_after=1)
