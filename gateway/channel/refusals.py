@@ -12,8 +12,8 @@ from gateway.upstream import Metadata, StatusError
 DETAILS = "grpc-status-details-bin"
 
 _TOO_LARGE = "message larger than max"
-_HERE = "CLIENT:"
-"""How gRPC begins what this end of the call has found."""
+_HERE = "CLIENT: "
+"""How gRPC marks what this end of the call has found."""
 
 
 def refusal_of(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | StatusError:
@@ -42,7 +42,7 @@ def garbled(kind: str) -> A2AError:
 
 
 def _too_large(text: str) -> A2AError:
-    if text.startswith(_HERE):
+    if _HERE in text:
         return A2AError(Reason.INTERNAL, "The answer is larger than this gateway takes.")
     return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server takes.")
 

@@ -49,6 +49,13 @@ async def upstream_of(kind: Kind, world: World) -> AsyncIterator[Upstream]:
             yield upstream
 
 
+async def get(upstream: Upstream, context: Context = PLAIN) -> str:
+    """The id of the task that a server gives for any id."""
+    answer = (await upstream.unary(rpc("GetTask"), pb.GetTaskRequest(id="t"), context)).message
+    assert isinstance(answer, pb.Task)
+    return answer.id
+
+
 def status(error: A2AError | StatusError) -> status_pb2.Status:
     """What a client is told, whoever says it."""
     return error.status if isinstance(error, StatusError) else status_of(error)

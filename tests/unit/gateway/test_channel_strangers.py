@@ -1,0 +1,137 @@
+"""Servers that are not ours: no details, no health service, no discovery, no sense, no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import code_pb2 as code
+from google.rpc import error_details_pb2 as details
+from google.rpc import status_pb2
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from gateway.channel import ChannelUpstream, upstream
+from gateway.upstream import Context
+from generated.discovery_pb2 import GetAgentCardRequest
+from tests.support.world import say
+from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
+
+Handler = Callable[[bytes, Any], Awaitable[bytes]]
+
+
+@asynccontextmanager
+async def strange(
+    handlers: Mapping[str, Handler], *, told: Any = None, **options: Any
+) -> AsyncIterator[ChannelUpstream]:
+    """A server with hand-made answers; with `told`, it has a health service that says so."""
+    server = grpc.aio.server()
+    methods: Any = {name: grpc.unary_unary_rpc_method_handler(handle) for name, handle in handlers.items()}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE.full_name, methods)])
+    if told is not None:
+        servicer = health.aio.HealthServicer()
+        await servicer.set("", told)
+        health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    try:
+        async with channel_to(port, **options) as to:
+            yield to
+    finally:
+        await server.stop(None)
+
+
+def aborts(status: grpc.StatusCode, text: str = "", *trailers: tuple[str, str | bytes]) -> Handler:
+    async def handle(request: bytes, context: Any) -> bytes:
+        await context.abort(status, text, trailers)
+        raise AssertionError
+
+    return handle
+
+
+def answers(raw: bytes) -> Handler:
+    async def handle(request: bytes, context: Any) -> bytes:
+        return raw
+
+    return handle
+
+
+@pytest.mark.req("DOOR-01")
+@pytest.mark.parametrize(
+    "status", [grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.DATA_LOSS, grpc.StatusCode.UNKNOWN]
+)
+async def test_an_error_without_details_keeps_code_and_text(status: grpc.StatusCode) -> None:
+    async with strange({"GetTask": aborts(status, "Because.")}) as to:
+        refusal = await refused(get(to))
+    assert refusal == status_pb2.Status(code=status.value[0], message="Because.")
+
+
+async def test_details_that_are_none_are_left_out() -> None:
+    wrong = ("grpc-status-details-bin", b"\xff\xff")
+    async with strange({"GetTask": aborts(grpc.StatusCode.NOT_FOUND, "No.", wrong)}) as to:
+        refusal = await refused(get(to))
+    assert refusal == status_pb2.Status(code=code.NOT_FOUND, message="No.")
+
+
+async def test_details_of_others_are_passed_on_as_they_are() -> None:
+    status = status_pb2.Status(code=code.ABORTED, message="Once more.")
+    status.details.add().Pack(details.DebugInfo(detail="theirs"))
+    trailers = ("grpc-status-details-bin", status.SerializeToString())
+    async with strange({"GetTask": aborts(grpc.StatusCode.ABORTED, "Once more.", trailers)}) as to:
+        assert await refused(get(to)) == status
+
+
+@pytest.mark.req("DOOR-01")
+async def test_a_server_that_lacks_a_service_says_so_itself() -> None:
+    async with strange({}) as to:
+        for call in (get(to), to.unary(CARD, GetAgentCardRequest(), PLAIN), _items(to)):
+            assert (await refused(call)).code == code.UNIMPLEMENTED
+
+
+async def test_garbage_is_not_passed_on() -> None:
+    async with strange({"GetTask": answers(b"\xff\xff\xff")}) as to:
+        refusal = await refused(get(to))
+    assert refusal.code == code.INTERNAL
+    assert refusal.message == "The agent's server did not answer with a well-formed lf.a2a.v1.Task."
+
+
+@pytest.mark.req("DOOR-01", "DOOR-07")
+@pytest.mark.parametrize(
+    ("told", "ready"),
+    [
+        (None, True),
+        (health_pb2.HealthCheckResponse.SERVING, True),
+        (health_pb2.HealthCheckResponse.NOT_SERVING, False),
+        (health_pb2.HealthCheckResponse.UNKNOWN, False),
+    ],
+)
+async def test_ready_is_what_the_server_says_or_that_it_answers(told: Any, *, ready: bool) -> None:
+    async with strange({}, told=told) as to:
+        assert await to.ready() is ready
+
+
+async def test_a_server_that_says_nothing_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream, "PATIENCE", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with channel_to(silent.getsockname()[1]) as to:
+            assert not await to.ready()
+            late = await refused(get(to, Context({}, 0.1)))
+    assert late.code == code.DEADLINE_EXCEEDED
+
+
+async def test_a_read_and_a_send_have_their_own_deadlines() -> None:
+    async def sleeps(request: bytes, context: Any) -> bytes:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async with strange({"GetTask": sleeps, "SendMessage": sleeps}, read_timeout=0.1, call_timeout=0.2) as to:
+        assert "within 0.1 seconds" in (await refused(get(to))).message
+        assert "within 0.2 seconds" in (await refused(to.unary(rpc("SendMessage"), say(), PLAIN))).message
+
+
+async def _items(to: ChannelUpstream) -> list[Any]:
+    return await items(await to.stream(rpc("SendStreamingMessage"), say(), PLAIN))
