@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from google.protobuf import struct_pb2
@@ -144,7 +145,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
         number=after.request.number + len(after.events) + 1 if after else 1,
         message=message,
         metadata=request.metadata,
-        task=_task(after, message),
+        view=partial(_task, after, message),
         references=references,
         state=after.blob if after else b"",
         caller=caller,
@@ -153,7 +154,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
         accepted_output_modes=tuple(accepted_output_modes),
     )
     if again is not None:
-        turn = replace(again.request, task=again.task, state=again.blob, rerun=True)
+        turn = replace(again.request, view=lambda: again.task, state=again.blob, rerun=True)
     outlet = Recorder(turn.state, (as_message(extra) for extra in messages))
     outlet.cancel_after = cancel_after
     outlet.cancel_with = to_struct(cancel_metadata or {})

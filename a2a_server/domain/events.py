@@ -37,7 +37,7 @@ def status_event(  # noqa: PLR0913, PLR0917 - the members of the event
     update.context_id = context_id
     status = update.status
     status.state = state  # type: ignore[assignment]  # enums travel as plain ints in here
-    _set(status.timestamp, at_ms)
+    set_time(status.timestamp, at_ms)
     if message is not None:
         status.message.CopyFrom(message)
     if metadata:  # empty metadata stays absent: no `{}` on the wire
@@ -85,11 +85,11 @@ def text_part(text: str) -> pb.Part:
 
 def timestamp(at_ms: int) -> Timestamp:
     stamp = Timestamp()
-    _set(stamp, at_ms)
+    set_time(stamp, at_ms)
     return stamp
 
 
-def _set(stamp: Timestamp, at_ms: int) -> None:
+def set_time(stamp: Timestamp, at_ms: int) -> None:
     seconds, rest = divmod(at_ms, 1000)
     stamp.seconds = seconds
     stamp.nanos = rest * 1_000_000

@@ -11,6 +11,8 @@ from typing import Final
 from google.protobuf import struct_pb2
 from google.protobuf.message import DecodeError
 
+from a2a_server.domain.wire import wrap
+
 _PARSED: Final = 100
 # Kept for what is put around a value: StreamResponse.task.status.message.parts.data are six, 0.3 needs one more.
 _HEADROOM: Final = 10
@@ -21,8 +23,6 @@ TOO_DEEP: Final = f"nests too deeply; at most {_ALLOWED // 3} objects or {_ALLOW
 _STRUCT_VALUE: Final = struct_pb2.Value.STRUCT_VALUE_FIELD_NUMBER
 _LIST_VALUE: Final = struct_pb2.Value.LIST_VALUE_FIELD_NUMBER
 _VALUES: Final = struct_pb2.ListValue.VALUES_FIELD_NUMBER
-_LENGTH_DELIMITED: Final = 2
-_SEVEN_BITS: Final = 0x7F
 
 
 def is_void(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
@@ -37,21 +37,11 @@ def too_deep(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
     if len(raw) < 2 * _ALLOWED:
         return False
     if isinstance(value, struct_pb2.Struct):
-        raw = _wrap(raw, _STRUCT_VALUE)
+        raw = wrap(_STRUCT_VALUE, raw)
     for _ in range(_HEADROOM // 2):
-        raw = _wrap(_wrap(raw, _VALUES), _LIST_VALUE)
+        raw = wrap(_LIST_VALUE, wrap(_VALUES, raw))
     try:
         struct_pb2.Value.FromString(raw)
     except DecodeError:
         return True
     return False
-
-
-def _wrap(raw: bytes, field: int) -> bytes:
-    """Make `raw` a submessage: tag, length as varint, content."""
-    head, rest = bytearray((field << 3 | _LENGTH_DELIMITED,)), len(raw)
-    while rest > _SEVEN_BITS:
-        head.append(rest & _SEVEN_BITS | 0x80)
-        rest >>= 7
-    head.append(rest)
-    return bytes(head) + raw

@@ -41,9 +41,8 @@ class ArtifactShelf:
 
     def __init__(self, task: pb.Task | None = None) -> None:
         """Wrap a task that is the shelf's own from now on; it may hold more than artifacts."""
-        found = [] if task is None else task.artifacts[:]
         self._task = pb.Task() if task is None else task
-        self._artifacts = {artifact.artifact_id: artifact for artifact in found}
+        self._artifacts = {} if task is None else {artifact.artifact_id: artifact for artifact in task.artifacts[:]}
         self._closed: set[str] = set()
         self.size = 0
         """Bytes of the updates applied here so far: what a rewrite of the artifacts would save a reader."""
@@ -56,8 +55,8 @@ class ArtifactShelf:
         """Whether the last chunk has been seen, so that nothing may be appended (ARTF-03)."""
         return artifact_id in self._closed
 
-    def apply(self, update: pb.TaskArtifactUpdateEvent) -> None:
-        """Create, replace or extend one artifact (ARTF-01, ARTF-02)."""
+    def apply(self, update: pb.TaskArtifactUpdateEvent, size: int = 0) -> None:
+        """Create, replace or extend one artifact (ARTF-01, ARTF-02); `size` is the update's, where it is known."""
         chunk = update.artifact
         artifact_id = chunk.artifact_id
         artifact = self._artifacts.get(artifact_id)
@@ -68,14 +67,11 @@ class ArtifactShelf:
             _extend(artifact, chunk)
         else:
             artifact.CopyFrom(chunk)
-        self._note_end(update, artifact_id)
-        self.size += update.ByteSize()
-
-    def _note_end(self, update: pb.TaskArtifactUpdateEvent, artifact_id: str) -> None:
         if update.last_chunk:
             self._closed.add(artifact_id)
         elif not update.append:
             self._closed.discard(artifact_id)  # a replacement starts anew
+        self.size += size or update.ByteSize()
 
 
 def _extend(artifact: pb.Artifact, chunk: pb.Artifact) -> None:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
+from a2a_server.domain.reducer import fold
 from a2a_server.operations.job import Job
 from a2a_server.operations.writer import TaskWriter
 from a2a_server.ports.agent import TurnRequest
+from a2a_server.ports.store import Entry
 from generated import a2a_pb2 as pb
+
+_BEGINNING = 2
+"""The task and WORKING; a message that came in between would be a third."""
 
 
 def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job]) -> TurnRequest:
-    """Everything about the message and its task; the task is a copy that the agent owns."""
+    """Everything about the message and its task."""
     call, request = job.call, job.request
-    task = writer.image.copy()
-    _put_last(task, request.message, waiting)
+    modes = request.configuration.accepted_output_modes if request.HasField("configuration") else ()
     return TurnRequest(
         task_id=writer.task_id,
         context_id=writer.context_id,
-        number=max(job.number, 1),
+        number=job.number or 1,
         message=request.message,
         metadata=request.metadata,
-        task=task,
+        view=_view(writer, request.message, waiting),
         references=job.references,
         state=state,
         rerun=job.rerun,
@@ -29,8 +34,27 @@ def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job]) ->
         tenant=call.scope.tenant,
         version=call.version,
         extensions=call.extensions,
-        accepted_output_modes=tuple(request.configuration.accepted_output_modes),
+        accepted_output_modes=tuple(modes),
     )
+
+
+def _view(writer: TaskWriter, message: pb.Message, waiting: Iterable[Job]) -> Callable[[], pb.Task]:
+    if writer.number == _BEGINNING and (entries := writer.unwritten):
+        return partial(_replay, tuple(entries))
+    task = writer.image.copy()
+    _put_last(task, message, waiting)
+    return partial(_itself, task)
+
+
+def _replay(entries: Sequence[Entry]) -> pb.Task:
+    """A new task, whose only message is the one of this turn."""
+    task = pb.Task()
+    fold(task, (entry.event for entry in entries))
+    return task
+
+
+def _itself(task: pb.Task) -> pb.Task:
+    return task
 
 
 def _put_last(task: pb.Task, message: pb.Message, waiting: Iterable[Job]) -> None:

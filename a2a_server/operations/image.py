@@ -15,15 +15,20 @@ _TAIL_BYTES = 64 * 1024
 class TaskImage:
     """Folds events as they are queued, and says which halves of the snapshot a commit has to renew."""
 
-    __slots__ = ("_head_changed", "_stopping", "_tail", "head", "shelf", "state", "status_ms")
+    __slots__ = ("_head_wire", "_shelf_wire", "_stopping", "_tail", "head", "shelf", "state", "status_ms", "stop")
 
     def __init__(self, task: pb.Task) -> None:
         """Take the task over; its artifacts go to the shelf."""
-        self.shelf = ArtifactShelf(_take_artifacts(task))
+        self.shelf = ArtifactShelf(_take_artifacts(task) if task.artifacts else None)
         self.head = task
-        self.state: int = task.status.state
-        self.status_ms = millis(task.status.timestamp)
-        self._head_changed = False
+        status = task.status
+        self.state: int = status.state
+        self.status_ms = millis(status.timestamp)
+        self.stop: pb.StreamResponse | None = None
+        """The first event seen here with which a turn stops."""
+        self._head_wire: bytes | None = b""
+        """The head as last taken; None when it has changed since."""
+        self._shelf_wire: bytes | None = None
         self._tail = 0
         """Bytes of artifact events that the stored artifacts lack."""
         self._stopping = False
@@ -35,26 +40,37 @@ class TaskImage:
         task.MergeFrom(self.shelf.task)
         return task
 
+    def wire(self) -> bytes:
+        """The whole task, serialised: halves of a message, concatenated, are the message."""
+        head = self._head_wire or self.head.SerializeToString()
+        shelf = self._shelf_wire
+        return head + (self.shelf.task.SerializeToString() if shelf is None else shelf)
+
     def fold(self, event: pb.StreamResponse, size: int) -> None:
-        if event.HasField("artifact_update"):
-            self.shelf.apply(event.artifact_update)
+        kind = event.WhichOneof("payload")
+        if kind == "artifact_update":
+            self.shelf.apply(event.artifact_update, size)
+            self._shelf_wire = None
             self._tail += size
             return
-        self._head_changed = True
-        if event.HasField("status_update"):
+        self._head_wire = None
+        if kind == "status_update":
             status = event.status_update.status
             apply_status(self.head, status)
-            self.state, self.status_ms = status.state, millis(status.timestamp)
-            self._stopping = self.state in STOPPING
-        elif event.HasField("message"):
+            state = self.state = status.state
+            self.status_ms = millis(status.timestamp)
+            self._stopping = state in STOPPING
+            if self._stopping and self.stop is None:
+                self.stop = event
+        elif kind == "message":
             add_message(self.head, event.message)
 
     def take_head(self) -> Head | None:
         """The head, if it has changed since it was last taken."""
-        if not self._head_changed:
+        if self._head_wire is not None:
             return None
-        self._head_changed = False
-        return Head(self.head.SerializeToString(), self.head.context_id, self.state, self.status_ms)
+        wire = self._head_wire = self.head.SerializeToString()
+        return Head(wire, self.head.context_id, self.state, self.status_ms)
 
     def take_shelf(self) -> bytes | None:
         """The artifacts, if they are due. At a stop they always are: reading a resting task is reading one row."""
@@ -62,12 +78,12 @@ class TaskImage:
         if not self._tail or not (stopping or self._tail > max(_TAIL_BYTES, self.shelf.size - self._tail)):
             return None
         self._tail = 0
-        return self.shelf.task.SerializeToString()
+        wire = self._shelf_wire = self.shelf.task.SerializeToString()
+        return wire
 
 
 def _take_artifacts(task: pb.Task) -> pb.Task:
     shelf = pb.Task()
-    if task.artifacts:
-        shelf.artifacts.MergeFrom(task.artifacts)
-        del task.artifacts[:]
+    shelf.artifacts.MergeFrom(task.artifacts)
+    del task.artifacts[:]
     return shelf

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Iterator
 
 from a2a_server.operations.job import Job
 
 
-class Inbox:
+class Inbox(deque[Job]):
     """First in, first out; any number of listeners may wait for the next arrival."""
 
-    __slots__ = ("_arrived", "_jobs")
-
-    def __init__(self, jobs: Iterable[Job]) -> None:
-        self._jobs = deque(jobs)
-        self._arrived: asyncio.Event | None = None
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def __iter__(self) -> Iterator[Job]:
-        return iter(self._jobs)
+    _arrived: asyncio.Event | None = None
 
     def put(self, job: Job) -> None:
-        self._jobs.append(job)
+        self.append(job)
         self.wake()
 
     def take(self) -> Job:
-        return self._jobs.popleft()
+        return self.popleft()
 
     def wake(self) -> None:
         """Let all listeners look again."""

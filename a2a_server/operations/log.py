@@ -31,11 +31,17 @@ class EventLog:
         if channel := self._channels.get(task_id):
             channel.publish(entries)
 
-    def reader(self, task_id: str, after: int) -> Reader:
-        """A reader of what follows `after`; it misses nothing that is published from now on."""
+    def reader(self, task_id: str, after: int, *, head: int = 0, error: Exception | None = None) -> Reader:
+        """A reader of what follows `after`; it misses nothing that is published from now on.
+
+        `head` says up to where the log is known to reach already, and `error` that it goes no further.
+        """
         channel = self._channels.get(task_id)
         if channel is None:
             channel = self._channels[task_id] = Channel(self, task_id)
+        if head > channel.head:
+            channel.reach(head)
+        channel.error = channel.error or error
         return Reader(channel, after)
 
     def fail(self, task_id: str, error: Exception) -> None:
@@ -82,6 +88,11 @@ class Channel:
         if len(recent) > 2 * _RECENT:
             del recent[:-_RECENT]
         self._wake()
+
+    def reach(self, head: int) -> None:
+        """Entries were written before anybody followed; they are in the store."""
+        self.recent.clear()
+        self.head = head
 
     def fail(self, error: Exception) -> None:
         self.error = error

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import structlog
 from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
-from a2a_server.domain.events import millis, next_status_ms, timestamp
+from a2a_server.domain.compiled import checker_of
+from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.lifecycle import TERMINAL, may_move
-from a2a_server.domain.structure import required_violations
+from a2a_server.domain.structure import faults_of
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
-    from a2a_server.operations.job import Job
     from a2a_server.operations.run import Run
 
 logger = structlog.get_logger()
+
+_sound_status = checker_of(pb.TaskStatusUpdateEvent.DESCRIPTOR)
+_sound_artifact = checker_of(pb.TaskArtifactUpdateEvent.DESCRIPTOR)
+_sound_message = checker_of(pb.Message.DESCRIPTOR)
 
 _KIND_PREFIX = "internal:"
 _MOST_FAULTS = 5
@@ -33,11 +37,10 @@ _MOST_FAULTS = 5
 class TurnOutlet:
     """The outlet of one turn; once the turn is over it swallows, and logs, whatever else comes."""
 
-    __slots__ = ("_dropped", "_job", "_run", "over", "taken")
+    __slots__ = ("_dropped", "_run", "over", "taken")
 
-    def __init__(self, run: Run, job: Job) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._job = job
         self._dropped = False
         self.over = False
         self.taken: list[int] = []
@@ -60,16 +63,17 @@ class TurnOutlet:
 
     def _status(self, event: pb.StreamResponse) -> None:
         update, run = event.status_update, self._run
-        status, writer = update.status, run.writer
+        status, image = update.status, run.writer.image
         state = status.state
         self._address(update)
         if status.HasField("message"):
             self._voice(status.message)
-        _check("status_update", update)
-        if self.over or not may_move(writer.image.state, state):
-            return self._drop(event, f"{_name(writer.image.state)} → {_name(state)} is not allowed")
+        if not _sound_status(update):
+            _complain("status_update", update)
+        if self.over or not may_move(image.state, state):
+            return self._drop(event, f"{_name(image.state)} → {_name(state)} is not allowed")
         given = millis(status.timestamp) if status.HasField("timestamp") else run.shop.clock.now_ms()
-        status.timestamp.CopyFrom(timestamp(next_status_ms(writer.image.status_ms, given)))
+        set_time(status.timestamp, next_status_ms(image.status_ms, given))
         if state == pb.TASK_STATE_COMPLETED and run.inbox:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
             status.state = pb.TASK_STATE_WORKING
@@ -80,10 +84,12 @@ class TurnOutlet:
     def _artifact(self, event: pb.StreamResponse) -> None:
         update, run = event.artifact_update, self._run
         self._address(update)
-        _check("artifact_update", update)
-        if self.over or run.writer.image.state in TERMINAL:
+        if not _sound_artifact(update):
+            _complain("artifact_update", update)
+        image = run.writer.image
+        if self.over or image.state in TERMINAL:
             return self._drop(event, "the turn is over")
-        if update.append and run.writer.image.shelf.closed(update.artifact.artifact_id):
+        if update.append and image.shelf.closed(update.artifact.artifact_id):
             return self._drop(event, f"artifact {update.artifact.artifact_id} had its last chunk")
         run.record(event)
         return None
@@ -92,7 +98,8 @@ class TurnOutlet:
         if message.task_id:
             raise InvalidAgentResponse(f"message: a direct answer belongs to no task, not to {message.task_id}")
         self._voice(message)
-        _check("message", message)
+        if not _sound_message(message):
+            _complain("message", message)
         if self.over or not self._run.answer(message):
             raise InvalidAgentResponse("message: this interaction has a task, which must be answered with its status")
         message.ClearField("task_id")
@@ -100,10 +107,10 @@ class TurnOutlet:
 
     def _address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
         run = self._run
-        if update.task_id not in ("", run.task_id):
-            raise InvalidAgentResponse(f"the event is for task {update.task_id}, the turn is of {run.task_id}")
-        if update.context_id not in ("", run.context_id):
-            raise InvalidAgentResponse(f"the event is for context {update.context_id}, the turn is in {run.context_id}")
+        if (given := update.task_id) and given != run.task_id:
+            raise InvalidAgentResponse(f"the event is for task {given}, the turn is of {run.task_id}")
+        if (given := update.context_id) and given != run.context_id:
+            raise InvalidAgentResponse(f"the event is for context {given}, the turn is in {run.context_id}")
         update.task_id, update.context_id = run.task_id, run.context_id
 
     def _voice(self, message: pb.Message) -> None:
@@ -162,10 +169,10 @@ class TurnOutlet:
         return self._run.cancel_metadata
 
 
-def _check(where: str, message: Message) -> None:
+def _complain(where: str, message: Message) -> NoReturn:
     """What the server would refuse from a client it does not accept from an agent either."""
-    if faults := required_violations(message, f"{where}."):
-        raise InvalidAgentResponse("; ".join(f"{fault.field}: {fault.description}" for fault in faults[:_MOST_FAULTS]))
+    faults = faults_of(message, f"{where}.")
+    raise InvalidAgentResponse("; ".join(f"{fault.field}: {fault.description}" for fault in faults[:_MOST_FAULTS]))
 
 
 def _name(state: int) -> str:

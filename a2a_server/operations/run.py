@@ -11,14 +11,16 @@ from collections.abc import Callable, Sequence
 import structlog
 from google.protobuf import struct_pb2
 
-from a2a_server.domain.events import millis, next_status_ms, timestamp
+from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.lifecycle import is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.briefing import brief
 from a2a_server.operations.direct import DirectReply
+from a2a_server.operations.first_step import begin
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.inbox import Inbox
 from a2a_server.operations.job import Job
+from a2a_server.operations.log import Reader
 from a2a_server.operations.moves import move
 from a2a_server.operations.outlet import TurnOutlet
 from a2a_server.operations.slots import Seat
@@ -37,26 +39,31 @@ _STOPPED_TEXT = "The server was stopped while the agent was working on this task
 class Run:
     """Owns the writer of one task while turns are live."""
 
+    # What most runs never come to need stands here: setting it for each would cost more than a status.
+    cancel_metadata: struct_pb2.Struct | None = None
+    _cancels = 0
+    """Cancels that are waiting for the agent to stop."""
+    confirmed: asyncio.Future[None] | None = None
+    task: asyncio.Task[None] | None = None
+    over = False
+    _in_agent = False
+    _in_first_step = False
+    _handing_over = False
+    _seat: Seat | None = None
+    """The place in the queue, while there is no slot."""
+    _timer: asyncio.TimerHandle | None = None
+
     def __init__(
         self, shop: Workshop, writer: TaskWriter, job: Job, *, state: bytes = b"", direct: DirectReply | None = None
     ) -> None:
         self.shop = shop
         self.writer = writer
         self.task_id, self.context_id = writer.task_id, writer.context_id
-        self.inbox = Inbox([job])
-        self.cancel_metadata: struct_pb2.Struct | None = None
-        self._cancels = 0
-        """Cancels that are waiting for the agent to stop."""
+        self.inbox = Inbox()
         self.direct = direct
         """Set for a turn that may answer without making a task."""
-        self.confirmed: asyncio.Future[None] | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.over = False
         self._current = job
         self._state = state
-        self._in_agent = False
-        self._seat = Seat(shop.slots, self._owner)
-        self._handing_over = False
         writer.on_lost = self._lost
         writer.patient = True
 
@@ -68,6 +75,21 @@ class Run:
         if confirm:
             self.confirmed = loop.create_future()
         self.task = loop.create_task(self._drive(on_end))
+
+    def begin(self, on_end: Callable[[Run], None]) -> None:
+        """Create the task, and let the agent take its first step; often it is the only one."""
+        self.writer.hold()
+        self.open()
+        self._in_first_step = True
+        begin(self._drive(on_end), self._adopt)
+        self._in_first_step = False
+        if not self.over:
+            self.writer.let_go()
+            if self._in_agent:
+                self._set_timer()
+
+    def _adopt(self, task: asyncio.Task[None]) -> None:
+        self.task = task
 
     def open(self) -> None:
         """Create the task: its first event. A direct turn does so only when it needs to."""
@@ -102,24 +124,37 @@ class Run:
         """The job with this receipt, if its turn runs or is still to come."""
         return next((job for job in (self._current, *self.inbox) if job.key == key), None)
 
+    def follow(self) -> Reader:
+        """A reader of the whole log, whatever has become of it so far."""
+        return self.shop.log.reader(self.task_id, 0, head=self.writer.durable, error=self.writer.closed)
+
     # -- the drive
 
     async def _drive(self, on_end: Callable[[Run], None]) -> None:
+        slots, owner, seated = self.shop.slots, self._owner, False
         try:
             if self.confirmed is not None:
                 await self.writer.drain()
                 self.confirmed.set_result(None)
-            await self._seat.take()
-            while self.inbox:
-                await self._turn(self.inbox.take())
+            seated = slots.occupy(owner) or await self._wait_for_slot(owner)
+            job: Job | None = self._current
+            while job is not None:
+                await self._turn(job)
                 if not self.inbox:
                     await self.writer.drain()
+                job = self.inbox.take() if self.inbox else None
         except Exception as error:  # noqa: BLE001 - whatever ended the writing, readers and starters have been told
             self._abandon(error)
         finally:
             self.over = True
+            self.writer.on_lost = None  # or the two would keep each other until the garbage is collected
             on_end(self)
-            self._seat.release()
+            if seated:
+                slots.release(owner)
+
+    async def _wait_for_slot(self, owner: str) -> bool:
+        self._seat = Seat(self.shop.slots, owner)
+        return await self._seat.take()
 
     @property
     def _owner(self) -> str:
@@ -134,7 +169,7 @@ class Run:
         if is_terminal(self.state):
             self.writer.end([job.number])
             return
-        outlet = TurnOutlet(self, job)
+        outlet = TurnOutlet(self)
         if self.cancel_metadata is None:
             await self._run_agent(job, outlet)
         outlet.over = True
@@ -152,8 +187,8 @@ class Run:
             self.stop(pb.TASK_STATE_WORKING)
         elif job.after is None:
             job.after = self.writer.number
-        limit = self.shop.limits.turn_timeout
-        timer = asyncio.get_running_loop().call_later(limit, self._expire, limit) if limit else None
+        if not self._in_first_step:
+            self._set_timer()
         self._in_agent = True
         try:
             await self.shop.agent.run(brief(job, self.writer, self._state, self.inbox), outlet)
@@ -166,9 +201,19 @@ class Run:
             self._failed()
         finally:
             self._in_agent = False
-            _forget_signals()
-            if timer is not None:
-                timer.cancel()
+            self._forget_signals()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def _set_timer(self) -> None:
+        if limit := self.shop.limits.turn_timeout:
+            self._timer = asyncio.get_running_loop().call_later(limit, self._expire, limit)
+
+    def _forget_signals(self) -> None:
+        """An agent that swallowed its cancellation must not leave it to whatever this task does next."""
+        while self.task is not None and self.task.cancelling():
+            self.task.uncancel()
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
@@ -180,7 +225,7 @@ class Run:
         """A turn that ends without a message, a terminal or an interrupted state has failed (EXEC-06)."""
         if not is_stopping(self.state) and not (self.inbox and self.exists):
             self._invalid("the agent returned without completing, asking or failing")
-        self.writer.end([job.number, *outlet.taken])
+        self.writer.end([job.number, *outlet.taken] if outlet.taken else (job.number,))
 
     # -- what happens to the task
 
@@ -207,7 +252,7 @@ class Run:
 
     def record(self, event: pb.StreamResponse) -> None:
         """Put a checked event into the log, in front of it the task if it does not exist yet (EXEC-02)."""
-        if not self.exists:
+        if not self.writer.number:
             self.open()
             if event.status_update.status.state != pb.TASK_STATE_WORKING:
                 self.stop(pb.TASK_STATE_WORKING)
@@ -218,7 +263,7 @@ class Run:
         """The event was made before the WORKING that now goes in front of it (STAT-04)."""
         if event.HasField("status_update"):
             stamp = event.status_update.status.timestamp
-            stamp.CopyFrom(timestamp(next_status_ms(self.writer.image.status_ms, millis(stamp))))
+            set_time(stamp, next_status_ms(self.writer.image.status_ms, millis(stamp)))
 
     def answer(self, message: pb.Message) -> bool:
         """Answer a direct turn by a message; False when there is a task already."""
@@ -255,7 +300,7 @@ class Run:
         """
         if not self._cancels:
             self.cancel_metadata = metadata
-            self._seat.give_up()
+            self._give_up_seat()
             self._interrupt()
         self._cancels += 1
         try:
@@ -268,6 +313,10 @@ class Run:
         if self.task is not None and not self.over:
             await asyncio.wait([self.task], timeout=within)
         return self.over
+
+    def _give_up_seat(self) -> None:
+        if self._seat is not None:
+            self._seat.give_up()
 
     def _interrupt(self) -> None:
         if self._in_agent and self.task is not None:
@@ -293,7 +342,7 @@ class Run:
             self._handing_over = True
         else:
             self.fail(_STOPPED_TEXT, "SERVER_STOPPED")
-        self._seat.give_up()
+        self._give_up_seat()
         self._interrupt()
 
     def _restartable(self) -> bool:
@@ -313,13 +362,6 @@ class Run:
         if self.confirmed is not None and not self.confirmed.done():
             self.confirmed.set_exception(error)
             self.confirmed.exception()  # the starter may be gone; an unread error is no news then
-
-
-def _forget_signals() -> None:
-    """An agent that swallowed its cancellation must not leave it to whatever this task does next."""
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
 
 
 def shutting_down() -> A2AError:

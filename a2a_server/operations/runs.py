@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from a2a_server.domain.events import timestamp
+from a2a_server.domain.events import set_time
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.validation import may_exist
@@ -83,22 +83,23 @@ class Runs:
         writer = self._writer(call.scope, Record(self._new_task(task_id, request.message), 0, 0))
         if plan.direct:
             await self._reserve(call, once)
-        self._register(writer, request)
+        if request.HasField("configuration"):
+            self._register(writer, request)
         if plan.direct:
             return self._launch_direct(writer, job, once)
-        return await self._launch(Run(self.shop, writer, job), job, once)
+        run = self.live[task_id] = Run(self.shop, writer, job)
+        if once is not None:
+            return await self._launch_once(run, job, once)
+        # The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
+        run.begin(self._ended)
+        return Ticket(task_id, job, run=run)
 
-    async def _launch(self, run: Run, job: Job, once: Once | None) -> Ticket:
-        """The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
-
-        With a receipt it must not: a twin may have been faster, and then nothing may start (ONCE-01).
-        """
+    async def _launch_once(self, run: Run, job: Job, once: Once) -> Ticket:
+        """A twin may have been faster, and then nothing may start: the commit comes first (ONCE-01)."""
         self._leave_receipt(run.writer, once)
-        self.live[run.task_id] = run
-        run.launch(confirm=once is not None, on_end=self._ended)
+        run.launch(confirm=True, on_end=self._ended)
         run.open()
-        ticket = Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0))
-        return ticket if run.confirmed is None else await _confirmed(run, ticket)
+        return await _confirmed(run, Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0)))
 
     def _launch_direct(self, writer: TaskWriter, job: Job, once: Once | None) -> Ticket:
         """No task exists before the agent shows that it needs one."""
@@ -109,12 +110,13 @@ class Runs:
         return Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0), reply=direct.message)
 
     def _new_task(self, task_id: str, message: pb.Message) -> pb.Task:
-        message.task_id = task_id
-        message.context_id = message.context_id or self.shop.ids.new()
-        task = pb.Task(id=task_id, context_id=message.context_id)
-        task.status.state = pb.TASK_STATE_SUBMITTED
-        task.status.timestamp.CopyFrom(timestamp(self.shop.clock.now_ms()))
-        task.history.add().CopyFrom(message)
+        context_id = message.context_id or self.shop.ids.new()
+        message.task_id, message.context_id = task_id, context_id
+        task = pb.Task(id=task_id, context_id=context_id)
+        status = task.status
+        status.state = pb.TASK_STATE_SUBMITTED
+        set_time(status.timestamp, self.shop.clock.now_ms())
+        task.history.append(message)
         return task
 
     async def _check_context(self, call: Call, context_id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from a2a_server.domain.views import trim
+from a2a_server.domain.wire import wrap
 from a2a_server.errors import task_not_found
 from a2a_server.operations.call import Call
 from a2a_server.operations.gates import Gates
@@ -12,6 +13,9 @@ from a2a_server.operations.once import OnceOnly
 from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
 from generated import a2a_pb2 as pb
+
+_TASK = pb.SendMessageResponse.TASK_FIELD_NUMBER
+_MESSAGE = pb.SendMessageResponse.MESSAGE_FIELD_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,27 +27,26 @@ class SendMessage:
     once: OnceOnly
 
     async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> pb.SendMessageResponse:
+        return pb.SendMessageResponse.FromString(await self.wire(call, request))
+
+    async def wire(self, call: Call, request: pb.SendMessageRequest, /) -> bytes:
         self.gates.send(call, request)
         with await self.once.start(call, request) as ticket:
             if (reply := await ticket.reply()) is not None:
-                return pb.SendMessageResponse(message=reply)
-            await self._wait(ticket, request)
-            response = pb.SendMessageResponse()
-            response.task.CopyFrom(await self._task(call, ticket, request))
-            return response
+                return wrap(_MESSAGE, reply.SerializeToString())
+            configuration = request.configuration
+            await (ticket.exists() if configuration.return_immediately else ticket.stopped())
+            return wrap(_TASK, await self._task(call, ticket, configuration))
 
-    @staticmethod
-    async def _wait(ticket: Ticket, request: pb.SendMessageRequest) -> None:
-        if request.configuration.return_immediately:
-            await ticket.exists()
-        else:
-            await ticket.stopped()
-
-    async def _task(self, call: Call, ticket: Ticket, request: pb.SendMessageRequest) -> pb.Task:
+    async def _task(self, call: Call, ticket: Ticket, configuration: pb.SendMessageConfiguration) -> bytes:
+        history, cap = history_length(configuration), self.shop.limits.history_cap
+        image = ticket.image
+        if image is not None and len(image.head.history) <= (cap if history is None else history):
+            return image.wire()
         record = await self.shop.store.load(call.scope, ticket.task_id)
         if record is None:  # purged between its end and this line
             raise task_not_found(ticket.task_id)
-        return trim(record.task, history_length(request.configuration), cap=self.shop.limits.history_cap)
+        return trim(record.task, history, cap=cap).SerializeToString()
 
 
 def history_length(request: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> int | None:

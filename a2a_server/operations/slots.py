@@ -27,25 +27,26 @@ class Place:
 
 
 class Seat:
-    """One turn's way to a slot, and back."""
+    """One turn's wait for a slot."""
 
-    __slots__ = ("_granted", "_owner", "_place", "_slots", "_taken")
+    __slots__ = ("_granted", "_owner", "_place", "_slots")
 
     def __init__(self, slots: Slots, owner: str) -> None:
         self._slots = slots
         self._owner = owner
         self._place: Place | None = None
         self._granted: asyncio.Future[None] | None = None
-        self._taken = False
 
-    async def take(self) -> None:
-        """Wait for a slot in order of arrival; returns without one when it was given up meanwhile."""
+    async def take(self) -> bool:
+        """Wait in order of arrival; False when the seat was given up meanwhile, and no slot was taken."""
         self._place = self._slots.enter(self._owner, self._grant)
-        if self._place is not None:
-            self._granted = asyncio.get_running_loop().create_future()
-            await self._granted
-        self._taken = self._place is None or not self._place.canceled
+        if self._place is None:
+            return True
+        self._granted = asyncio.get_running_loop().create_future()
+        await self._granted
+        taken = not self._place.canceled
         self._place = None
+        return taken
 
     def _grant(self) -> None:
         if self._granted is not None and not self._granted.done():
@@ -56,12 +57,6 @@ class Seat:
         if self._place is not None:
             self._slots.leave(self._place)
             self._grant()
-
-    def release(self) -> None:
-        """Give the slot back, if there is one."""
-        if self._taken:
-            self._taken = False
-            self._slots.release(self._owner)
 
 
 class Slots:
@@ -92,14 +87,25 @@ class Slots:
 
     def enter(self, owner: str, begin: Begin) -> Place | None:
         """Call `begin` now and return None, or as soon as there is a slot."""
-        if owner not in self._queues and self._free(owner):
-            self._occupy(owner)
+        if self.occupy(owner):
             begin()
             return None
         place = Place(next(self._arrivals), owner, begin)
         self._queues.setdefault(owner, OrderedDict())[place.arrival] = place
         self._waiting += 1
         return place
+
+    def occupy(self, owner: str) -> bool:
+        """Take a slot here and now; False when there is none, or when others of this owner wait for one."""
+        limits, running = self._limits, self._running
+        mine = running.get(owner, 0)
+        if self._total >= limits.running_turns or owner in self._queues:
+            return False
+        if owner and mine >= limits.running_turns_per_caller:
+            return False
+        self._total += 1
+        running[owner] = mine + 1
+        return True
 
     def leave(self, place: Place) -> None:
         """Give up a place in the queue: the task was canceled while it waited."""
@@ -114,8 +120,9 @@ class Slots:
             del self._running[owner]
         else:
             self._running[owner] -= 1
-        while (place := self._next()) is not None:
-            self._occupy(place.owner)
+        while self._waiting and (place := self._next()) is not None:
+            self._total += 1
+            self._running[place.owner] = self._running.get(place.owner, 0) + 1
             place.begin()
 
     def _next(self) -> Place | None:
@@ -138,7 +145,3 @@ class Slots:
         limits = self._limits
         mine = self._running.get(owner, 0) if owner else 0  # the anonymous owner is everybody, not one caller
         return self._total < limits.running_turns and mine < limits.running_turns_per_caller
-
-    def _occupy(self, owner: str) -> None:
-        self._total += 1
-        self._running[owner] = self._running.get(owner, 0) + 1

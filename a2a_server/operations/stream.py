@@ -27,7 +27,9 @@ class Relay:
 
     def first(self, task: pb.Task, number: int, history: int | None) -> Entries:
         """The task as the first item; later items take the reader from there (STRM-01, HIST-06)."""
-        return (Entry.of(number, pb.StreamResponse(task=trim(task, history, cap=self.shop.limits.history_cap))),)
+        shown = pb.StreamResponse(task=task)  # a copy: the task may be an entry's, which others read as well
+        trim(shown.task, history, cap=self.shop.limits.history_cap)
+        return (Entry.of(number, shown),)
 
     async def follow(self, reader: Reader, ticket: Ticket | None = None) -> AsyncIterator[Entries]:
         """Status and artifact events up to the one that closes the stream (STRM-03, STRM-04, CONF-06)."""

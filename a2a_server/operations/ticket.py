@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from a2a_server.domain.events import reason_of, stops_turn
 from a2a_server.domain.lifecycle import is_stopping, is_terminal
@@ -14,27 +14,34 @@ from a2a_server.operations.log import Reader
 from a2a_server.ports.store import Entry
 from generated import a2a_pb2 as pb
 
+if TYPE_CHECKING:
+    from a2a_server.operations.image import TaskImage
+    from a2a_server.operations.run import Run
+
 _BROKEN = "The agent's answer broke the protocol; the task says how."
 
 
 class Ticket:
     """A context manager: leaving it stops following, and leaves the task alone (GEN-07)."""
 
-    __slots__ = ("_reply", "job", "reader", "repeated", "snapshot", "task_id")
+    __slots__ = ("_reader", "_reply", "_run", "job", "repeated", "snapshot", "task_id")
 
     def __init__(  # noqa: PLR0913 - what a sender may hold
         self,
         task_id: str,
         job: Job,
-        reader: Reader,
+        reader: Reader | None = None,
         *,
+        run: Run | None = None,
         snapshot: pb.Task | None = None,
         reply: asyncio.Future[pb.Message | None] | None = None,
         repeated: bool = False,
     ) -> None:
         self.task_id = task_id
         self.job = job
-        self.reader = reader
+        self._reader = reader
+        self._run = run
+        """The run of a task that is new, with our message as its first; then a reader is opened only when needed."""
         self.snapshot = snapshot
         """The task at the reader's position, when the log there does not begin with the task itself."""
         self.repeated = repeated
@@ -47,7 +54,22 @@ class Ticket:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.reader.close()
+        if self._reader is not None:
+            self._reader.close()
+
+    @property
+    def reader(self) -> Reader:
+        """To be asked for before anything is awaited, or what happens meanwhile may be missed."""
+        if self._reader is None:
+            assert self._run is not None  # noqa: S101 - a ticket has one or the other
+            self._reader = self._run.follow()
+        return self._reader
+
+    @property
+    def image(self) -> TaskImage | None:
+        """The task as it stands, if we know it without asking the store."""
+        writer = None if self._run is None else self._run.writer
+        return writer.image if writer is not None and writer.at_rest else None
 
     async def reply(self) -> pb.Message | None:
         """The direct message that answered; None when there is a task instead (SEND-09)."""
@@ -67,11 +89,19 @@ class Ticket:
 
     async def exists(self) -> None:
         """Wait until the task, with our message in it, is durable."""
+        if self._run is not None:
+            return await self._run.writer.settle()
         while self.reader.position < self.job.number:
             await self.reader.next()
+        return None
 
     async def stopped(self) -> None:
         """Wait until the task is terminal or interrupted, whichever comes first (BLK-02, BLK-06)."""
+        if self._run is not None and (stop := self._run.writer.image.stop) is not None:
+            # It has stopped before anybody could begin to follow; what remains is the disk.
+            if not self._run.writer.at_rest:
+                await self._run.writer.settle()
+            return self._judge(stop)
         if self.snapshot is not None and self.answered:
             update = pb.TaskStatusUpdateEvent(status=self.snapshot.status)
             return self._judge(pb.StreamResponse(status_update=update))

@@ -7,7 +7,7 @@ after the commit, so nothing is visible before it is durable.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,41 +44,42 @@ class Begun(Protocol):
 class TaskWriter:
     """A task being written."""
 
+    # What most writers never come to need stands here: setting it for each would cost more than a status.
+    closed: Exception | None = None
+    on_lost: Callable[[Exception], None] | None = None
+    patient = False
+    """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
+    _claim: Lease | None = None
+    _state: bytes | None = None
+    _once: Once | None = None
+    _now_ms = 0
+    _scheduled = False
+    _breathed = 0.0
+    _draining = False
+    _committing = False
+    _commits = 0
+    _kicked: asyncio.Task[None] | None = None
+    _pausing: asyncio.Future[None] | None = None
+
     def __init__(self, store: Store, log: EventLog, scope: Scope, record: Record, *, pending_limit: int) -> None:
+        task = record.task
         self.scope = scope
-        self.task_id = record.task.id
-        self.context_id = record.task.context_id
-        self.number = record.number
+        self.task_id = task.id
+        self.context_id = task.context_id
+        self.number = self.durable = record.number
         self.epoch = record.epoch
-        self.image = TaskImage(record.task)
+        self.image = TaskImage(task)
         self.committed = record.number > 0
         self._ours = not self.committed
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
-        self.closed: Exception | None = None
         self._store = store
         self._log = log
         self._pending_limit = pending_limit
-        self._press_at = min(_BURST + 1, pending_limit)
-        self._durable = record.number
         self._pending: list[Entry] = []
         self._begun: list[Begun] = []
         self._ended: list[int] = []
-        self._claim: Lease | None = None
-        self._state: bytes | None = None
         self._configs: list[pb.TaskPushNotificationConfig] = []
-        self._once: Once | None = None
-        self._now_ms = 0
-        self._scheduled = False
-        self._breathed = 0.0
-        self._draining = False
-        self._committing = False
-        self._commits = 0
         self._waiters: list[asyncio.Future[None]] = []
-        self._kicked: asyncio.Task[None] | None = None
-        self.on_lost: Callable[[Exception], None] | None = None
-        self.patient = False
-        """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
-        self._pausing: asyncio.Future[None] | None = None
 
     # -- what the next commit will hold
 
@@ -86,13 +87,13 @@ class TaskWriter:
         """Number an event, fold it into the task and queue it; returns its number."""
         if self.closed is not None:
             return self.number
-        self.number += 1
+        number = self.number = self.number + 1
         wire = event.SerializeToString()
         self.image.fold(event, len(wire))
-        self._pending.append(Entry(self.number, event, wire))
+        self._pending.append(Entry(number, event, wire))
         if not (self._scheduled or self._draining):
             self._schedule()
-        return self.number
+        return number
 
     def claim(self, lease: Lease) -> None:
         """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
@@ -105,10 +106,12 @@ class TaskWriter:
     def end(self, numbers: Iterable[int]) -> None:
         """Turns are over; those that began in the same commit leave no trace."""
         for number in numbers:
-            kept = [job for job in self._begun if job.number != number]
-            if len(kept) == len(self._begun):
+            for job in self._begun:
+                if job.number == number:
+                    self._begun.remove(job)
+                    break
+            else:
                 self._ended.append(number)
-            self._begun = kept
         self._schedule()
 
     def save(self, state: bytes) -> None:
@@ -139,6 +142,25 @@ class TaskWriter:
         self._tell_waiters()
 
     # -- back-pressure and durability
+
+    def hold(self) -> None:
+        """Schedule no commit for now: whoever says so drains, or lets go before the loop turns."""
+        self._scheduled = True
+
+    def let_go(self) -> None:
+        self._scheduled = False
+        if self._dirty:
+            self._schedule()
+
+    @property
+    def unwritten(self) -> Sequence[Entry]:
+        """The log of a task of which nothing is under way to the store; none when something is."""
+        return () if self.durable or self._committing else self._pending
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the image is exactly what is durable."""
+        return self.durable == self.number
 
     @property
     def _dirty(self) -> bool:
@@ -191,7 +213,7 @@ class TaskWriter:
     @property
     def pressed(self) -> bool:
         """Whether `room` might wait; few turns ever need to ask."""
-        return len(self._pending) >= self._press_at
+        return len(self._pending) > _BURST or len(self._pending) >= self._pending_limit
 
     async def room(self) -> None:
         """Wait while too many events wait for the disk; safe to cancel.
@@ -224,7 +246,10 @@ class TaskWriter:
         write = self._take()
         self._committing = True
         try:
-            await self._store_write(write)
+            try:
+                await self._store.commit(write)
+            except (Repeated, StoreUnavailable) as error:
+                await self._insist(write, error)
         except Exception as error:
             self.close(error)
             if self._ours:
@@ -234,29 +259,31 @@ class TaskWriter:
             self._committing = False
         self._commits += 1
         self.committed = self._ours = True
-        self._durable = write.expected + len(write.entries)
         if write.entries:
+            self.durable = write.entries[-1].number
             self._log.publish(self.task_id, write.entries)
         if self._waiters:
             self._tell_waiters()
 
-    async def _store_write(self, write: Write) -> None:
-        """Commit; once a turn is known to the outside, a store that is away is waited for (DURA-07)."""
+    async def _insist(self, write: Write, error: Exception) -> None:
+        """Commit all the same; once a turn is known to the outside, a store that is away is waited for (DURA-07)."""
         pause = _RETRY_FIRST
         while True:
-            try:
-                return await self._store.commit(write)
-            except Repeated:
+            if isinstance(error, Repeated):
                 if not self.committed or write.claim is not None:
-                    raise
+                    raise error
                 # Somebody else took the key in this very moment. The turn that is running must not pay for that.
                 write = replace(write, once=None)
-            except StoreUnavailable:
+            else:
                 if not (self.patient and self.committed) or write.claim is not None or self.closed is not None:
-                    raise
+                    raise error
                 logger.warning("store.unavailable", task_id=self.task_id, retry_in=pause)
                 await self._pause(pause)
                 pause = min(2 * pause, _RETRY_MOST)
+            try:
+                return await self._store.commit(write)
+            except (Repeated, StoreUnavailable) as again:
+                error = again
 
     async def _pause(self, seconds: float) -> None:
         """Sleep, unless the writer is closed meanwhile."""
@@ -269,19 +296,21 @@ class TaskWriter:
         write = Write(
             scope=self.scope,
             task_id=self.task_id,
-            expected=self._durable,
+            expected=self.durable,
             epoch=self.epoch,
             entries=entries,
             head=self.image.take_head(),
             artifacts=self.image.take_shelf(),
             claim=self._claim,
-            begin=tuple(job.turn() for job in self._begun),
-            end=tuple(self._ended),
             state=self._state,
-            configs=tuple(self._configs),
             once=self._once,
             now_ms=self._now_ms,
         )
         self._claim = self._once = self._state = None
-        self._begun, self._ended, self._configs = [], [], []
+        if self._begun:
+            write.begin, self._begun = tuple([job.turn() for job in self._begun]), []
+        if self._ended:
+            write.end, self._ended = tuple(self._ended), []
+        if self._configs:
+            write.configs, self._configs = tuple(self._configs), []
         return write

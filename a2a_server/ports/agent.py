@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from google.protobuf import struct_pb2
@@ -30,7 +30,7 @@ class Plan:
     """The turn may answer with a bare Message: no task exists before its first other event (SEND-09)."""
 
 
-@dataclass(slots=True, kw_only=True)  # one per turn: freezing it would cost as much as the copy of the task
+@dataclass(slots=True, kw_only=True)  # one per turn: freezing it would cost as much again
 class TurnRequest:
     """Everything an agent may know about the message it answers."""
 
@@ -40,8 +40,8 @@ class TurnRequest:
     """The log number of the message; it names the turn, and is 1 in a task's first turn."""
     message: pb.Message
     metadata: struct_pb2.Struct
-    task: pb.Task
-    """The task when the turn began, its history ending with `message`. The agent owns this copy."""
+    view: Callable[[], pb.Task]
+    """Makes what `task` shows."""
     references: Sequence[pb.Task] = ()
     """The tasks of `referenceTaskIds` that the caller may see (CTX-11)."""
     state: bytes = b""
@@ -53,6 +53,17 @@ class TurnRequest:
     version: str = "1.0"
     extensions: frozenset[str] = frozenset()
     accepted_output_modes: tuple[str, ...] = ()
+    _task: pb.Task | None = field(default=None, init=False, repr=False)
+
+    @property
+    def task(self) -> pb.Task:
+        """The task when the turn began, its history ending with `message`: a copy that the agent owns.
+
+        Made when it is first asked for, because most agents never do.
+        """
+        if self._task is None:
+            self._task = self.view()
+        return self._task
 
 
 class Outlet(Protocol):

@@ -36,11 +36,12 @@ def outlet() -> Clockless:
 
 @pytest.fixture
 def turn_of(outlet: Recorder) -> Callable[..., Turn]:
-    """Make a turn of task `t`; keywords are those of TurnRequest, and `direct`."""
+    """Make a turn of task `t`; keywords are those of TurnRequest, `task` and `direct`."""
 
     def make(*, direct: bool = False, default: bool = True, saved: Saved | None = None, **members: Any) -> Turn:
         base: dict[str, Any] = {"task_id": "t", "context_id": "c", "number": 1, "message": pb.Message()}
-        base |= {"metadata": pb.SendMessageRequest().metadata, "task": pb.Task(), "caller": Caller()}
+        task = members.pop("task", pb.Task())
+        base |= {"metadata": pb.SendMessageRequest().metadata, "view": lambda: task, "caller": Caller()}
         request = TurnRequest(**base | members)
         return Turn(request, Feed(outlet), "skill", saved or Saved(), direct=direct, default=default)
 

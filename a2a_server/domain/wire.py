@@ -1,0 +1,23 @@
+"""Messages put around bytes that are there already, without reading them (spec: GEN-08).
+
+What protobuf writes for a submessage is its tag, its length and its bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_LENGTH_DELIMITED: Final = 2
+_SEVEN_BITS: Final = 0x7F
+_MORE: Final = 0x80
+
+
+def wrap(field: int, content: bytes) -> bytes:
+    """A message whose only field is a submessage, serialised already; `field` is below 16."""
+    rest = len(content)
+    head = [field << 3 | _LENGTH_DELIMITED]
+    while rest > _SEVEN_BITS:
+        head.append(rest & _SEVEN_BITS | _MORE)
+        rest >>= 7
+    head.append(rest)
+    return bytes(head) + content

@@ -1,0 +1,72 @@
+"""A task that takes its first step at once, in the midst of whoever starts it (spec: EXEC-01).
+
+Most turns end in their first step. Taken here and now, what they have said is there when the starter goes on, and
+nobody has to be woken. An agent notices nothing: `asyncio.current_task()` is the task that goes on with the second
+step, that has a context of its own, and that a cancel hits. (Python 3.12 has eager tasks for this.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio.tasks import _enter_task, _leave_task  # documented, in "Extending"
+from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
+from typing import Any
+
+Steps = Coroutine[Any, Any, None]
+
+
+def begin(steps: Steps, adopt: Callable[[asyncio.Task[None]], None]) -> None:
+    """Run a coroutine to where it first waits, or to its end; its task, which is shown before, does the rest."""
+    loop = asyncio.get_running_loop()
+    starter = asyncio.current_task(loop)
+    context = copy_context()
+    rest = _carry_on(steps)
+    task = asyncio.Task(rest, loop=loop, name="turn", context=context)
+    adopt(task)
+    if starter is not None:
+        _leave_task(loop, starter)
+    _enter_task(loop, task)
+    try:
+        context.run(rest.send, None)
+    finally:
+        _leave_task(loop, task)
+        if starter is not None:
+            _enter_task(loop, starter)
+
+
+async def _carry_on(steps: Steps) -> None:
+    await _Rest(steps)
+
+
+class _Rest:
+    """All steps of a coroutine, with a pause after the first: up to there by hand, from there on by the task."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self._steps
+        try:
+            waits_for = steps.send(None)
+        except StopIteration:
+            yield
+            return
+        try:
+            try:
+                yield
+            except asyncio.CancelledError as canceled:
+                # By whoever was faster than the loop. The task does not know yet what it waits for, and we do.
+                if waits_for is None or not waits_for.cancel():
+                    waits_for = steps.throw(canceled)
+            while True:
+                try:
+                    sent = yield waits_for
+                except BaseException as error:  # noqa: BLE001 - whatever it is, it is for the coroutine
+                    waits_for = steps.throw(error)
+                else:
+                    waits_for = steps.send(sent)
+        except StopIteration:
+            return
