@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from google.protobuf import any_pb2
 from google.protobuf.descriptor import Descriptor
@@ -13,13 +13,11 @@ from google.protobuf.message import DecodeError, Message
 from gateway.codec.expected import expected_message
 from gateway.codec.faults import WRONG, Faults, key_path, note, shown
 from gateway.codec.scalars import base64
-from gateway.codec.schema import class_of
+from gateway.codec.schema import OWN_FORM, class_of
 
 Lookup = Callable[[Descriptor], Callable[..., Any]]
 
 _TYPE, _VALUE = "@type", "value"
-_OWN_FORM: Final = "google.protobuf"
-"""The package whose types, all but Empty, stand under `value`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class AnyWriter:
         except (LookupError, DecodeError):  # a type of somebody else: the reader may know it
             return {_TYPE: message.type_url, _VALUE: base64(message.value)}
         written = self.writer(kind)(inner)
-        return {_TYPE: message.type_url, **({_VALUE: written} if _has_own_form(kind) else written)}
+        return {_TYPE: message.type_url, **({_VALUE: written} if kind.full_name in OWN_FORM else written)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +47,18 @@ class AnyReader:
             return
         kind = _named(value, message)
         inner = class_of(kind)()
-        if _has_own_form(kind):
-            self._read_value(value.get(_VALUE), kind, inner)
+        if kind.full_name in OWN_FORM:
+            self._read_value(value, kind, inner)
         else:
             self.reader(kind)({name: item for name, item in value.items() if name != _TYPE}, inner)
         message.type_url = value[_TYPE]
         message.value = inner.SerializeToString()
 
-    def _read_value(self, value: object, kind: Descriptor, inner: Message) -> None:
+    def _read_value(self, value: dict[str, object], kind: Descriptor, inner: Message) -> None:
         try:
-            self.reader(kind)(value, inner)
+            self.reader(kind)(value[_VALUE], inner)
         except WRONG as error:
-            raise note(None, f".{_VALUE}", expected_message(kind), value, error) from None
-
-
-def _has_own_form(kind: Descriptor) -> bool:
-    return kind.file.package == _OWN_FORM and kind.name != "Empty"
+            raise note(None, f".{_VALUE}", expected_message(kind), value.get(_VALUE), error) from None
 
 
 def _named(value: dict[str, object], message: any_pb2.Any) -> Descriptor:

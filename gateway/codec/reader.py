@@ -44,8 +44,8 @@ from gateway.codec.elements import elements, entries
 from gateway.codec.expected import expected
 from gateway.codec.faults import WRONG, note
 from gateway.codec.leftovers import Leftovers, clash
-from gateway.codec.schema import Dialect, choice, class_of, in_order, is_nullable, map_entry
-from gateway.codec.wellknown import WRAPPERS, known_readers
+from gateway.codec.schema import WRAPPERS, Dialect, choice, class_of, in_order, is_nullable, map_entry
+from gateway.codec.wellknown import known_readers
 
 _READERS: Final[dict[int, Function]] = {
     FieldDescriptor.CPPTYPE_BOOL: scalars.boolean,
@@ -88,7 +88,7 @@ class Readers(Compiler):
         yield f"{INDENT}raise TypeError"
         yield "get = value.get"
         yield "left = len(value)"
-        for name in {oneof.name for field in kind.fields if (oneof := choice(field))}:
+        for name in dict.fromkeys(oneof.name for field in kind.fields if (oneof := choice(field))):
             yield f"which_{name} = None"
         for field in in_order(kind):
             yield from self._field(field, scope)
@@ -110,6 +110,8 @@ class Readers(Compiler):
         yield from indented(indented(self._read(field, scope)))
         yield f"{INDENT}except WRONG as error:"
         yield f"{INDENT * 2}faults = {_complaint(field, f'.{self._dialect.member(field)}')}"
+        yield f"{INDENT}if not (left or faults):"  # most objects hold few members, and those the first ones
+        yield f"{INDENT * 2}return"
 
     def _compete(self, field: FieldDescriptor, oneof: OneofDescriptor) -> Iterator[str]:
         name, rivals = self._dialect.member(field), ", ".join(map(self._dialect.member, oneof.fields))
@@ -127,7 +129,8 @@ class Readers(Compiler):
             yield "x.SetInParent()"  # {} is a message, too
             yield f"{self.put(scope, kind)}(v, x)"
         else:
-            yield assignment(field, _item(field, "v", scope))
+            item = _item(field, "v", scope)
+            yield assignment(field, f"0 if v is None else {item}" if is_nullable(field) else item)
 
     def _list(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
         yield "if type(v) is not list:"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from google.api import field_behavior_pb2
-from google.protobuf import timestamp_pb2
+from google.protobuf import timestamp_pb2, wrappers_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -15,6 +15,13 @@ from google.protobuf.message_factory import GetMessageClass
 from gateway.codec.times import milliseconds
 
 NULL: Final = "google.protobuf.NullValue"
+WRAPPERS: Final = frozenset(kind.full_name for kind in wrappers_pb2.DESCRIPTOR.message_types_by_name.values())
+"""Messages that are written as the one value that they hold."""
+OWN_FORM: Final = WRAPPERS | {
+    f"google.protobuf.{name}" for name in ("Any", "Duration", "FieldMask", "ListValue", "Struct", "Timestamp", "Value")
+}
+"""Messages whose JSON is not an object of their fields."""
+
 _NULLABLE: Final = "google.protobuf.Value", NULL
 
 

@@ -28,7 +28,8 @@ def loads(raw: bytes, *, max_depth: int = DEEPEST) -> object:
     # A bracket costs a byte, so that counting bytes spares most texts the walk.
     if raw.count(b"{") + raw.count(b"[") > max_depth and _is_deeper(value, max_depth):
         raise NotJson(f"it nests deeper than {max_depth} objects and lists")
-    if raw.count(b'"') != orjson.dumps(value).count(b'"') or b"\\u0022" in raw:
+    again = orjson.dumps(value)
+    if again != raw and (again.count(b'"') != raw.count(b'"') or b"\\u0022" in raw):
         _refuse_repetition(raw)
     return value
 

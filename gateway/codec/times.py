@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
@@ -12,12 +12,11 @@ from google.protobuf import timestamp_pb2
 from gateway.codec.faults import unwritable
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - all arithmetic here is in UTC
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _FIRST: Final = -62135596800
 _LAST: Final = 253402300799
 _NANOS: Final = 1_000_000_000
 _RFC_3339: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
     r"(?:\.([0-9]{1,9}))?"
     r"(?:Z|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
 )
@@ -43,9 +42,9 @@ def _minute(number: int) -> str:
 def read_time(value: object, time: timestamp_pb2.Timestamp) -> None:
     if type(value) is not str or not (parts := _RFC_3339.fullmatch(value)):
         raise ValueError
-    year, month, day, hour, minute, second, fraction, sign, hours, minutes = parts.groups()
-    days = date(int(year), int(month), int(day)).toordinal() - _EPOCH_DAY
-    seconds = days * 86400 + int(hour) * 3600 + int(minute) * 60 + int(second)
+    moment, fraction, sign, hours, minutes = parts.groups()
+    since = datetime.fromisoformat(moment) - _EPOCH
+    seconds = since.days * 86400 + since.seconds
     if sign:
         offset = int(hours) * 3600 + int(minutes) * 60
         seconds += offset if sign == "-" else -offset

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from google.protobuf import duration_pb2, field_mask_pb2, wrappers_pb2
+from google.protobuf import duration_pb2, field_mask_pb2
 
 from gateway.codec import values
 from gateway.codec.anything import AnyReader, AnyWriter, Lookup
@@ -12,9 +10,6 @@ from gateway.codec.compiler import Function
 from gateway.codec.faults import unwritable
 from gateway.codec.schema import Dialect
 from gateway.codec.times import read_time
-
-WRAPPERS: Final = frozenset(kind.full_name for kind in wrappers_pb2.DESCRIPTOR.message_types_by_name.values())
-"""Messages that are written as the one value that they hold."""
 
 
 def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:

@@ -11,7 +11,7 @@ What is generated for a `Part`:
             o['raw'] = base64(m.raw)
         ...
         if m.HasField('metadata'):
-            o['metadata'] = Struct_7(m.metadata)
+            o['metadata'] = Struct_1(m.metadata)
         v = m.filename
         if v:
             o['filename'] = v
@@ -28,17 +28,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 
 from gateway.codec import scalars
 from gateway.codec.compiler import INDENT, Compiler, Function, Scope, attribute, indented
-from gateway.codec.schema import NULL, Dialect, choice, in_order, map_entry
-from gateway.codec.wellknown import WRAPPERS, known_writers
+from gateway.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, in_order, map_entry
+from gateway.codec.wellknown import known_writers
 
-_PLAIN: Final = frozenset(
-    {
-        FieldDescriptor.CPPTYPE_BOOL,
-        FieldDescriptor.CPPTYPE_INT32,
-        FieldDescriptor.CPPTYPE_STRING,
-        FieldDescriptor.CPPTYPE_UINT32,
-    }
-)
 _WRITERS: Final[dict[int, Function]] = {
     FieldDescriptor.CPPTYPE_DOUBLE: scalars.double,
     FieldDescriptor.CPPTYPE_FLOAT: scalars.shortest,
@@ -101,24 +93,33 @@ class Writers(Compiler):
 
     def _items(self, field: FieldDescriptor, scope: Scope) -> str:
         if entry := map_entry(field):
-            key, value = entry
-            written = (
-                "k" if key.cpp_type == FieldDescriptor.CPPTYPE_STRING else f"{scope.put('key', scalars.key_text)}(k)"
-            )
-            return f"{{{written}: {self._item(value, 'v[k]', scope)} for k in v}}"
-        item = self._item(field, "x", scope)
-        return "v" if item == "x" else f"[{item} for x in v]"
+            is_text = entry[0].cpp_type == FieldDescriptor.CPPTYPE_STRING
+            key = "k" if is_text else f"{scope.put('key', scalars.key_text)}(k)"
+            return f"{{{key}: {self._item(entry[1], 'v[k]', scope)} for k in v}}"
+        writer = self._writer(field, scope)
+        return f"[*map({writer}, v)]" if writer else "v"
 
     def _item(self, field: FieldDescriptor, value: str, scope: Scope) -> str:
+        writer = self._writer(field, scope)
+        return f"{writer}({value})" if writer else value
+
+    def _writer(self, field: FieldDescriptor, scope: Scope) -> str:
+        """The name of the function for one value of the field; none if orjson writes it as it is."""
         if kind := field.message_type:
-            return f"{self.put(scope, kind)}({value})"
+            return self.put(scope, kind)
         if enum := field.enum_type:
-            return "None" if enum.full_name == NULL else f"{scope.put(enum.name, scalars.Names(enum))}[{value}]"
+            if enum.full_name == NULL:
+                return scope.put("null", _null)
+            return scope.put(enum.name, scalars.Names(enum).__getitem__)
         if field.type == FieldDescriptor.TYPE_BYTES:
-            return f"{scope.put('base64', scalars.base64)}({value})"
-        if field.cpp_type in _PLAIN:
-            return value
-        return f"{scope.put('number', _WRITERS[field.cpp_type])}({value})"
+            return scope.put("base64", scalars.base64)
+        if writer := _WRITERS.get(field.cpp_type):
+            return scope.put(writer.__name__, writer)
+        return ""
+
+
+def _null(_: int) -> None:
+    """Write the enum that has one value."""
 
 
 def _is_set(field: FieldDescriptor) -> str:
@@ -132,13 +133,12 @@ def _is_endless(field: FieldDescriptor, dialect: Dialect) -> bool:
     kind = field.message_type
     if kind is None or field.is_repeated:
         return False
-    if kind.file.package == "google.protobuf":
+    if kind.full_name in OWN_FORM:
         return kind.name != "Struct"  # an absent Timestamp is not 1970
-    seen: set[str] = set()
-    return _leads_back(kind, dialect, seen)
+    return _leads_back(kind, dialect, frozenset())
 
 
-def _leads_back(kind: Descriptor, dialect: Dialect, seen: set[str]) -> bool:
+def _leads_back(kind: Descriptor, dialect: Dialect, seen: frozenset[str]) -> bool:
     if kind.full_name in seen:
         return True
     inner = [f.message_type for f in kind.fields if f.message_type and not f.is_repeated and dialect.always(f)]
