@@ -20,6 +20,8 @@ class Call(NamedTuple):
     version: str = "1.0"
     extensions: frozenset[str] = frozenset()
     idempotency_key: str = ""
+    cursor: Sequence[str] = ()
+    """What the client says to be the last event it has seen, as it says it."""
 
 
 Entries = Sequence[Entry]

@@ -10,6 +10,7 @@ from a2a_server.domain.validation import check_card
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call
 from a2a_server.operations.gates import Gates
+from a2a_server.operations.replay import URI, declaration
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.authenticator import CardSecurity
 from generated import a2a_pb2 as pb
@@ -24,6 +25,8 @@ class CardBook:
     interfaces: Sequence[pb.AgentInterface]
     security: CardSecurity
     push_notifications: bool = False
+    replay: bool = True
+    """Whether clients may ask for the numbers of events (RPLY-05)."""
 
     def public(self) -> pb.AgentCard:
         """The card that anybody may read."""
@@ -48,6 +51,8 @@ class CardBook:
         capabilities = card.capabilities
         capabilities.streaming = capabilities.streaming
         capabilities.push_notifications = self.push_notifications
+        if self.replay and capabilities.streaming and all(known.uri != URI for known in capabilities.extensions):
+            capabilities.extensions.append(declaration())
         # Nobody can prove who they are without a scheme, so nobody could read an extended card (CARD-08).
         capabilities.extended_agent_card = self.agent.card.capabilities.extended_agent_card and bool(
             self.security.schemes

@@ -21,6 +21,7 @@ from a2a_server.operations.push_configs import (
 )
 from a2a_server.operations.receipts import Receipts
 from a2a_server.operations.recovery import settle_interrupted
+from a2a_server.operations.replay import Replay
 from a2a_server.operations.runs import Runs
 from a2a_server.operations.send import SendMessage
 from a2a_server.operations.slots import Slots
@@ -75,7 +76,7 @@ class Core:
             GetTask(self.runs),
             ListTasks(shop),
             CancelTask(Cancels(self.runs), shop),
-            SubscribeToTask(relay, gates, self.runs),
+            SubscribeToTask(relay, gates, self.runs, Replay(relay)),
             CreateTaskPushNotificationConfig(gates, shop),
             GetTaskPushNotificationConfig(gates, shop),
             ListTaskPushNotificationConfigs(gates, shop),

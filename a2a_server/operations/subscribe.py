@@ -1,4 +1,4 @@
-"""SubscribeToTask: the task as it is, then everything that follows, nothing lost and nothing twice (spec: SUBS)."""
+"""SubscribeToTask: the task as it is, or what a cursor has not seen; then all that follows (spec: SUBS, RPLY)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from a2a_server.domain.validation import check_subscribe
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call, Entries
 from a2a_server.operations.gates import Gates
+from a2a_server.operations.replay import Replay, cursor_of
 from a2a_server.operations.run import shutting_down
 from a2a_server.operations.runs import Runs
 from a2a_server.operations.stream import Relay
@@ -23,14 +24,20 @@ class SubscribeToTask:
     relay: Relay
     gates: Gates
     runs: Runs
+    replay: Replay
 
     async def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> AsyncIterator[Entries]:
         self.gates.streaming()
         check_subscribe(request)
+        cursor = cursor_of(call.cursor)
         if self.runs.draining:
             raise shutting_down()
         with self.relay.shop.log.reader(request.id, 0) as reader:
             record = await self.runs.find(call.scope, request.id)
+            if cursor is not None:
+                async for entries in self.replay(reader, record, cursor):
+                    yield entries
+                return
             if is_terminal(record.task.status.state):
                 raise _terminal(record.task)
             reader.position = record.number

@@ -59,7 +59,8 @@ class LocalUpstream(Generic[A]):
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
         deadline = _deadline(context)
         async with _until(deadline, context):
-            stream = await self._pipeline.stream(method.name, request, Envelope(context.metadata))
+            envelope = Envelope(context.metadata)
+            stream = await self._pipeline.stream(method.name, request, envelope, shows_numbers=True)
         return LocalStream(stream, deadline, context)
 
     async def ready(self) -> bool:

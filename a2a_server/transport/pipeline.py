@@ -16,7 +16,7 @@ from a2a_server.errors import A2AError, Reason, Violation, refuse
 from a2a_server.operations.call import Call, Entries, Operation, StreamOperation, UnaryOperation
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
 from a2a_server.ports.store import StoreUnavailable
-from a2a_server.transport import extensions, versions
+from a2a_server.transport import extensions, replay, versions
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.streams import OpenStream, OpenStreams
 from a2a_server.transport.tenants import Tenants
@@ -92,9 +92,12 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
             _fail(rpc, error)
 
-    async def stream(self, rpc: str, request: Message, envelope: Envelope) -> Stream:
+    async def stream(self, rpc: str, request: Message, envelope: Envelope, *, shows_numbers: bool = False) -> Stream:
+        """Begin a stream. A door that `shows_numbers` by itself honours cursors without the extension (RPLY-02)."""
         try:
             call, metadata = await self._admit(rpc, request, envelope)
+            if replay.NAME in envelope.metadata and (shows_numbers or replay.URI in call.extensions):
+                call = call._replace(cursor=envelope.metadata[replay.NAME])
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
         place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
@@ -102,11 +105,12 @@ class Pipeline:
 
     async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entries]:
         operation = cast("StreamOperation", self._operations[rpc])
+        wants_numbers = replay.URI in call.extensions
         try:
             with self.streams.admit(place):
                 async with aclosing(cast("Any", operation(call, request))) as batches:
                     async for entries in batches:
-                        yield entries
+                        yield replay.numbered(entries) if wants_numbers else entries
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
 

@@ -51,7 +51,7 @@ async def test_the_card_declares_what_is_supported() -> None:
     async with serving(stage(required=True).agent) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest())
 
-    place, tone = card.capabilities.extensions
+    place, tone, replay = card.capabilities.extensions
     assert (place.uri, place.description, place.required, dict(place.params)) == (
         PLACE,
         "Says where.",
@@ -59,6 +59,7 @@ async def test_the_card_declares_what_is_supported() -> None:
         {"zoom": 3},
     )
     assert (tone.uri, tone.required, tone.HasField("params")) == (TONE, True, False)
+    assert (replay.uri, replay.required, replay.HasField("params")) == ("urn:a2a-server:replay:v1", False, False)
 
 
 @pytest.mark.req("EXTN-02", "EXTN-03", "EXTN-05", "EXTN-10", "GRPC-03", "GRPC-05", "SPAR-01", "SPAR-03")
