@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from google.api import annotations_pb2, http_pb2
 from google.protobuf.descriptor import Descriptor, MethodDescriptor, ServiceDescriptor
 
-from gateway.parameters import UnfitError, find
+from gateway.parameters import Place, UnfitError, find
 from gateway.template import Template, TemplateError, parse
 
 
@@ -34,6 +34,12 @@ def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
         options = method.GetOptions()
         if options.HasExtension(annotations_pb2.http):
             yield from _bindings(method, options.Extensions[annotations_pb2.http])
+
+
+def captured(route: Route) -> Mapping[str, Place]:
+    """Return the place in the request of every field that the path says."""
+    places = {variable.path: find(route.method.input_type, variable.path) for variable in route.template.variables}
+    return {path: place for path, place in places.items() if place is not None}  # none is: `_check` has seen to that
 
 
 def _bindings(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Iterator[Route]:
@@ -67,6 +73,8 @@ def _check(route: Route) -> None:
         raise RouteError("the custom pattern has no kind")
     if method.client_streaming:
         raise RouteError("a stream of requests has no REST form")
+    if method.server_streaming and route.response_body:
+        raise RouteError("a stream has no response_body: its events are whole messages")
     if route.body and route.verb in {"GET", "HEAD"}:
         raise RouteError(f"{route.verb} takes no body")
     for variable in route.template.variables:

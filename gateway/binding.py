@@ -22,7 +22,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from a2a_server.errors import A2AError, Violation, refuse
 from gateway.agreement import merge
-from gateway.annotations import Route
+from gateway.annotations import Route, captured
 from gateway.codec import Codec, loads
 from gateway.codec.expected import expected
 from gateway.codec.faults import MOST, shown
@@ -62,10 +62,8 @@ class _Plan(NamedTuple):
 @lru_cache(maxsize=4096)
 def _plan(route: Route) -> _Plan:
     kind = route.method.input_type
-    captured = {variable.path: find(kind, variable.path) for variable in route.template.variables}
     member = "" if route.body in {"", "*"} else kind.fields_by_name[route.body].json_name
-    places = {path: place for path, place in captured.items() if place is not None}
-    return _Plan(GetMessageClass(kind), kind, places, bool(route.body), member)
+    return _Plan(GetMessageClass(kind), kind, captured(route), bool(route.body), member)
 
 
 def _said(
@@ -73,14 +71,16 @@ def _said(
 ) -> dict[str, object]:
     """Return what the URL says, as JSON."""
     said: dict[str, object] = {}
-    captured = {plan.captured[path]: text for path, text in captures.items()}
-    for place, text in captured.items():
+    in_path = {plan.captured[path]: text for path, text in captures.items()}
+    for place, text in in_path.items():
         _put(said, place, [text], faults)
     for place, texts in _named(plan.kind, query, faults).items():
-        if place not in captured:
+        if place not in in_path:
             _put(said, place, texts, faults)
-        elif rival := next((text for text in texts if text != captured[place]), None):
-            description = f"is {shown(captured[place])} in the path and {shown(rival)} in the query; leave it out there"
+        elif rivals := [text for text in texts if text not in {"", in_path[place]}]:  # `tenant=` says nothing
+            description = (
+                f"is {shown(in_path[place])} in the path and {shown(rivals[0])} in the query; leave it out there"
+            )
             faults.append(Violation(place.name, description))
     return said
 

@@ -335,7 +335,8 @@ class TestAgreement:
         assert faults("GET", "/north/tasks", [("tenant", "south")]) == {
             "tenant": 'is "north" in the path and "south" in the query; leave it out there'
         }
-        assert request("GET", "/north/tasks", [("tenant", "north")]) == pb.ListTasksRequest(tenant="north")
+        for text in ("north", ""):
+            assert request("GET", "/north/tasks", [("tenant", text)]) == pb.ListTasksRequest(tenant="north")
 
     @pytest.mark.req("TENA-02")
     def test_the_query_may_say_the_tenant_beside_a_body(self) -> None:

@@ -316,6 +316,7 @@ REFUSED = [
     (rpc('get: "/a" response_body: "other"'), 'small.Thing has no field "other"'),
     (rpc('get: "/a" body: "*"'), "GET takes no body"),
     (rpc('get: "/a" additional_bindings { get: "/b" additional_bindings { get: "/c" } }'), "cannot be nested"),
+    (rpc('get: "/a" response_body: "part"', answer="stream Thing"), "a stream has no response_body"),
     (rpc('post: "/a"', request="stream Thing"), "a stream of requests has no REST form"),
 ]
 

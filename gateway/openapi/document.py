@@ -1,0 +1,67 @@
+"""The document as a whole: paths, components, and how to authenticate (spec: DOOR-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from a2a_server.errors import ErrorCodes
+from gateway.annotations import Route
+from gateway.openapi.operations import ERROR, operation_of, parameters, refusals
+from gateway.openapi.paths import Path, path_of
+from gateway.openapi.schemas import Schemas
+from gateway.openapi.security import requirements_of, schemes_of
+from gateway.routes import Table
+from generated import a2a_pb2 as pb
+
+_VERBS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
+_OTHER: Final = "x-additional-operations"
+"""For custom verbs and `*`, of which OpenAPI knows nothing before 3.2."""
+
+
+def document(
+    table: Table, *, card: pb.AgentCard | None = None, server: str = "", codes: ErrorCodes = "1.0.1"
+) -> dict[str, Any]:
+    """Describe all routes of a table, as the agent of the card serves them at a URL."""
+    card = card or pb.AgentCard()
+    schemas = Schemas(Error=ERROR)
+    described: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": card.name or "A2A", "version": card.version or "1.0", "description": card.description},
+        "paths": _paths(table, schemas, codes),
+        "components": {
+            "schemas": schemas.components,
+            "parameters": parameters(),
+            "responses": refusals(codes),
+            "securitySchemes": schemes_of(card),
+        },
+        "security": requirements_of(card),
+    }
+    if server:
+        described["servers"] = [{"url": server}]
+    return described
+
+
+def _paths(table: Table, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    # Paths that differ in the names of their parameters only are the same to OpenAPI: the first one's names are used.
+    shapes: dict[object, Path] = {}
+    for name, route in _named(table):
+        template = route.template
+        path = shapes.setdefault((template.segments, template.suffix), path_of(route, schemas))
+        operation = {"operationId": name, **operation_of(route, path.parameters, schemas, codes)}
+        operations = paths.setdefault(path.text, {})
+        if route.verb in _VERBS:
+            operations[route.verb.lower()] = operation
+        else:
+            operations.setdefault(_OTHER, {})[route.verb] = operation
+    return paths
+
+
+def _named(table: Table) -> Iterator[tuple[str, Route]]:
+    """Name operations as grpc-gateway does: `Service_Method`, and further bindings `Service_Method2` and so on."""
+    seen: dict[str, int] = {}
+    for route in table.routes:
+        name = f"{route.method.containing_service.name}_{route.method.name}"
+        seen[name] = seen.get(name, 0) + 1
+        yield f"{name}{seen[name]}" if seen[name] > 1 else name, route
