@@ -1,6 +1,7 @@
 """The least that a server of SSE can do with aiohttp: write prebuilt bytes to everybody. One program.
 
-`GET /subscribe` waits for events, `POST /begin?events=N&pause=S` sends them and ends all streams.
+`GET /subscribe` waits for events, `POST /begin?events=N&pause=S` lets them go, and after them all streams end. Its
+answer does not wait for them, so that the load reads while the server writes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Bare:
         self._size = size
         self._responses: list[web.StreamResponse] = []
         self._over = asyncio.Event()
+        self._shows: set[asyncio.Task[None]] = set()
 
     async def subscribe(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
@@ -30,14 +32,19 @@ class Bare:
         return response
 
     async def begin(self, request: web.BaseRequest) -> web.StreamResponse:
-        for number in range(int(request.query["events"])):
-            await asyncio.sleep(float(request.query["pause"]))
+        task = asyncio.create_task(self._send(int(request.query["events"]), float(request.query["pause"])))
+        self._shows.add(task)
+        task.add_done_callback(self._shows.discard)
+        return web.Response()
+
+    async def _send(self, events: int, pause: float) -> None:
+        for number in range(events):
+            await asyncio.sleep(pause)
             frame = _frame(number, self._size)
             for response in self._responses:
                 await response.write(frame)
         self._over.set()
         self._responses, self._over = [], asyncio.Event()
-        return web.Response()
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         return await (self.begin(request) if request.method == "POST" else self.subscribe(request))
