@@ -20,6 +20,8 @@ class Call(NamedTuple):
     version: str = "1.0"
     extensions: frozenset[str] = frozenset()
     idempotency_key: str = ""
+    numbers: bool = False
+    """Whether stream events tell their number."""
     cursor: Sequence[str] = ()
     """What the client says to be the last event it has seen, as it says it."""
 

@@ -27,6 +27,9 @@ PUBLIC = frozenset({"GetAgentCard"})
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 CARDS = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
 
+OWN = frozenset({replay.URI})
+"""Extensions that are the server's business and not the agent's."""
+
 KEY = "idempotency-key"
 LONGEST_KEY = 255
 
@@ -96,7 +99,7 @@ class Pipeline:
         """Begin a stream. A door that `shows_numbers` by itself honours cursors without the extension (RPLY-02)."""
         try:
             call, metadata = await self._admit(rpc, request, envelope)
-            if replay.NAME in envelope.metadata and (shows_numbers or replay.URI in call.extensions):
+            if replay.NAME in envelope.metadata and (shows_numbers or call.numbers):
                 call = call._replace(cursor=envelope.metadata[replay.NAME])
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
@@ -105,12 +108,11 @@ class Pipeline:
 
     async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entries]:
         operation = cast("StreamOperation", self._operations[rpc])
-        wants_numbers = replay.URI in call.extensions
         try:
             with self.streams.admit(place):
                 async with aclosing(cast("Any", operation(call, request))) as batches:
                     async for entries in batches:
-                        yield replay.numbered(entries) if wants_numbers else entries
+                        yield replay.numbered(entries) if call.numbers else entries
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
 
@@ -130,7 +132,8 @@ class Pipeline:
             caller=caller,
             scope=scope,
             version=version,
-            extensions=frozenset(activated),
+            extensions=frozenset(activated) - OWN,
+            numbers=replay.URI in activated,
             idempotency_key=_key(tuple(metadata[KEY])) if KEY in metadata else "",
         )
         return call, ((extensions.NAME, ", ".join(activated)),) if activated else ()

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 
 from a2a_server.errors import A2AError
 from gateway.channel.refusals import pairs, refusal_of
+from gateway.channel.replay import Item, Numbers
 from gateway.upstream import Metadata
 
 Cut = Callable[[A2AError], Awaitable[None]]
 
 
-class Item(NamedTuple):
-    """One message as it came."""
-
-    number: int
-    wire: bytes
-
-
 class ChannelStream:
     """Items one by one: gRPC hands over each by itself, so there is never a second one to put beside it."""
 
-    def __init__(self, begin: Callable[[], Any], seconds: float | None, streams: set[ChannelStream]) -> None:
+    def __init__(
+        self, begin: Callable[[], Any], seconds: float | None, numbers: Numbers, streams: set[ChannelStream]
+    ) -> None:
         self._begin = begin
+        self._numbers = numbers
         self._seconds = seconds
         self._streams = streams
         self.cut: Cut | None = None
@@ -40,11 +37,13 @@ class ChannelStream:
 
     async def _read(self) -> AsyncIterator[Sequence[Item]]:
         self._streams.add(self)
-        call = self._begin()
+        call, numbers = self._begin(), self._numbers
         try:
-            self.metadata = pairs(await call.initial_metadata())
+            self.metadata = numbers.answered(pairs(await call.initial_metadata()))
+            if numbers.active:
+                yield ()  # it has been accepted, and with a cursor the first item may take its time
             async for wire in call:
-                yield (Item(0, wire),)
+                yield (numbers.read(wire),)
         except grpc.aio.AioRpcError as error:
             raise refusal_of(error, self._seconds) from None
         finally:

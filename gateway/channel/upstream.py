@@ -21,6 +21,7 @@ from a2a_server.errors import A2AError, Reason
 from gateway.channel.links import Link, Links
 from gateway.channel.options import ChannelOptions
 from gateway.channel.refusals import garbled, pairs, refusal_of
+from gateway.channel.replay import Numbers
 from gateway.channel.streams import ChannelStream
 from gateway.upstream import Answer, Context, Metadata
 
@@ -81,11 +82,13 @@ class ChannelUpstream:
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> ChannelStream:
         raw, metadata = request.SerializeToString(), metadata_of(context)
+        numbers = Numbers(method, metadata)
+        asked = numbers.ask(metadata)
 
         def begin() -> Any:  # noqa: ANN401 - grpc's type wants messages
-            return self._links.pick().streaming(method)(raw, timeout=context.timeout, metadata=metadata)
+            return self._links.pick().streaming(method)(raw, timeout=context.timeout, metadata=asked)
 
-        return ChannelStream(begin, context.timeout, self._streams)
+        return ChannelStream(begin, context.timeout, numbers, self._streams)
 
     async def ready(self) -> bool:
         """Whether any address serves: by grpc.health.v1, or by answering at all where there is no such service."""

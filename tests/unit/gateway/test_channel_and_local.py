@@ -15,7 +15,7 @@ from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call, Entries
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.transport.options import StreamOptions
-from gateway.upstream import Context
+from gateway.upstream import Context, Item
 from generated import a2a_pb2 as pb
 from generated.discovery_pb2 import GetAgentCardRequest
 from tests.bindings.actors import COMPLETED, Actor, Gate, at_rest, chunk, echo, waiting
@@ -107,8 +107,14 @@ async def test_an_error_may_come_after_items(kind: Kind) -> None:
         operations = cast("dict[str, Any]", world.core.operations)
         original, operations["SendStreamingMessage"] = operations["SendStreamingMessage"], breaks
         stream = await upstream.stream(rpc("SendStreamingMessage"), say(), PLAIN)
-        assert len(await anext(stream.items)) >= 1
-        refusal = await refused(items(stream))
+        seen: list[Item] = []
+
+        async def read() -> None:
+            async for batch in stream.items:
+                seen.extend(batch)
+
+        refusal = await refused(read())
+        assert len(seen) >= 1
         assert refusal.code == code.UNAVAILABLE
         assert told(details.RetryInfo, refusal).retry_delay.seconds == 2
 
