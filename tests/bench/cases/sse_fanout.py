@@ -17,8 +17,8 @@ from tests.bench.rows import ALONE, BARE, GROWTH, SDK, Row, Target
 
 _CHUNKS = 200
 _PAUSE = 0.05  # longer than it takes to write to a thousand
-_FEW, _LARGE_CHUNKS, _LARGE = 10, 400, 1 << 16
-_BOUND = 1.0
+_FEW, _LARGE = 10, 1 << 16
+_BOUND = 2.0
 """Seconds after which a reader that takes nothing is cut, here."""
 _FRAME_END = "\n\n"
 
@@ -105,7 +105,7 @@ def _size(server: Server) -> int:
 
 
 def _stalled(lab: Lab) -> Iterator[Row]:
-    show = partial(Show, count=lab.effort.size(400, 200), size=_LARGE)
+    show = partial(Show, count=200, size=_LARGE)
     cut: list[float] = []
     with lab.ours("memory", settings=f"[gateway]\nwrite_timeout = {_BOUND}\n") as ours:
 
@@ -116,7 +116,7 @@ def _stalled(lab: Lab) -> Iterator[Row]:
             stage = task_stage(ours, found := show(gate()))
             with closing(stall(ours, stage.subscribe)) as stalled:
                 delivery = perform(ours, stage, _FEW, found.count + 1)
-                time.sleep(2 * _BOUND)
+                time.sleep(1.5 * _BOUND)
                 cut.append(was_cut(stalled))
             return delivery
 
