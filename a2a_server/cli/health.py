@@ -43,7 +43,7 @@ class Asked(TypedDict):
     timeout: float
     tls: bool
     ca: Path | None
-    name: str | None
+    server_name: str | None
     cert: Path | None
     key: Path | None
 
@@ -54,13 +54,13 @@ class Tls:
 
     ca: Path | None = None
     """Authorities of the door's certificate; none = those of the system."""
-    name: str | None = None
+    server_name: str | None = None
     """The name in the door's certificate, where that is not its host's."""
     cert: Path | None = None
     key: Path | None = None
 
     def channel(self, target: str) -> grpc.Channel:
-        named = [("grpc.ssl_target_name_override", self.name)] if self.name else []
+        named = [("grpc.ssl_target_name_override", self.server_name)] if self.server_name else []
         pems = (path.read_bytes() if path else None for path in (self.ca, self.key, self.cert))
         credentials = grpc.ssl_channel_credentials(*pems)
         return grpc.secure_channel(target, credentials, [*DIRECT, *named])
@@ -69,7 +69,7 @@ class Tls:
         context = ssl.create_default_context(cafile=self.ca)
         if self.cert:
             context.load_cert_chain(self.cert, self.key)
-        return context.wrap_socket(plain, server_hostname=self.name or host)
+        return context.wrap_socket(plain, server_hostname=self.server_name or host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class Question:
         """Read what the command line says; `ValueError` names the option that makes no sense."""
         if bool(asked["cert"]) != bool(asked["key"]):
             raise ValueError("--cert and --key are needed together")
-        tls = Tls(ca=asked["ca"], name=asked["name"], cert=asked["cert"], key=asked["key"])
+        tls = Tls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
         return cls(
             grpc=_address(asked["grpc"]) if asked["grpc"] else None,
             http=_url(asked["http"]) if asked["http"] else None,
@@ -106,10 +106,12 @@ class Question:
     def ask_process(self, settings: Settings) -> list[str]:
         """Ask the door that the settings open: gRPC, or HTTP where a gateway runs alone."""
         if settings.tls.cert and not self.tls:
-            raise NotServingError(f"grpc {settings.grpc}: speaks TLS; ask it with --ca, and --name if need be")
+            raise NotServingError(f"grpc {settings.grpc}: speaks TLS; ask it with --ca, and --server-name if need be")
         try:
             return [self.ask_grpc(_reachable(settings.grpc))]
         except ClosedError as closed:
+            if not settings.http:
+                raise
             try:
                 return [self.ask_http(urlsplit(f"http://{_reachable(settings.http)}"))]
             except ClosedError as also:

@@ -104,11 +104,11 @@ def free() -> str:
 
 @pytest.mark.req("DOOR-07")
 async def test_a_real_door_serves_until_it_drains() -> None:
-    async with running(Settings(grpc="127.0.0.1:0", store="memory:"), agent) as server:
+    async with running(Settings(grpc="127.0.0.1:0", http="none", store="memory:"), agent) as server:
         address = str(server.grpc)
         result = await asyncio.to_thread(ask, "--grpc", address)
         assert (result.exit_code, result.stdout) == (0, f"grpc {address}: serving\n")
-        await server.door.refuse_health()
+        await server.drain()
         assert refused(await asyncio.to_thread(ask, "--grpc", address)) == f"grpc {address}: NOT_SERVING"
 
 
@@ -161,12 +161,25 @@ def test_of_two_doors_both_must_serve() -> None:
 def test_without_options_the_door_of_the_settings_is_asked(tmp_path: Path) -> None:
     with grpc_door() as address:
         port = address.rpartition(":")[2]
-        everywhere = {"A2A_GRPC": f"0.0.0.0:{port}", "A2A_ANONYMOUS_BEYOND_LOOPBACK": "true"}
-        assert ask(**everywhere).stdout == f"grpc {address}: serving\n"
+        assert ask(A2A_GRPC=f"0.0.0.0:{port}").stdout == f"grpc {address}: serving\n"
         (tmp_path / "own.toml").write_text(f'grpc = "{address}"')
         assert ask("--config", "own.toml").stdout == f"grpc {address}: serving\n"
     with grpc_door(NOT_SERVING) as address:
         assert refused(ask(A2A_GRPC=address)) == f"grpc {address}: NOT_SERVING"
+
+
+def test_without_options_a_gateway_is_asked_where_there_is_no_server() -> None:
+    closed = free()
+    with http_door() as (address, seen):
+        assert ask(A2A_GRPC=closed, A2A_HTTP=address).stdout == f"http {address}: serving\n"
+        assert seen == ["/readyz"]
+    line = refused(ask(A2A_GRPC=closed, A2A_HTTP=address))
+    assert line == f"grpc {closed}: nobody listens there; http {address}: nobody listens there"
+
+
+def test_without_options_a_closed_http_door_is_not_asked() -> None:
+    closed = free()
+    assert refused(ask(A2A_GRPC=closed, A2A_HTTP="none")) == f"grpc {closed}: nobody listens there"
 
 
 @pytest.fixture(scope="module")
@@ -199,9 +212,9 @@ def test_doors_with_tls_are_believed_by_authority_and_name(files: Path) -> None:
     ca = ["--ca", str(files / "ca.pem")]
     with tls_doors(files) as (served, ready):
         doors = ["--grpc", served, "--http", ready]
-        assert ask(*doors, *ca, *own, "--name", NAME).exit_code == 0
+        assert ask(*doors, *ca, *own, "--server-name", NAME).exit_code == 0
         for door in (doors[:2], doors[2:]):
-            for less in ([*ca, *own], [*own, "--name", NAME, "--tls"], [*ca, "--name", NAME]):
+            for less in ([*ca, *own], [*own, "--server-name", NAME, "--tls"], [*ca, "--server-name", NAME]):
                 refused(ask(*door, *less))
 
 
