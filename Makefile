@@ -30,7 +30,7 @@ lint: types arch ## check style, types, layers, deployment and that generated/ i
 	$(BIN)/ruff format --check
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml deploy/*.yml
 
 fmt: .venv/.dev ## format, and fix what can be fixed
 	$(BIN)/ruff check --fix-only

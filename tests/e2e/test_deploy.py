@@ -1,0 +1,143 @@
+"""docs/deploy.md, followed to the letter, for as far as one comes without an engine."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.deployment import Deployment, deployment
+from tests.e2e.processes import command
+from tests.support import compose
+
+GUIDE = (compose.ROOT / "docs/deploy.md").read_text("utf-8")
+
+
+def commands(heading: str) -> list[str]:
+    """The commands below a heading of the guide."""
+    _, _, below = GUIDE.partition(f"# {heading}\n")
+    section = re.split(r"^#+ ", below, maxsplit=1, flags=re.MULTILINE)[0]
+    blocks = re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    assert blocks, f"no commands below {heading}"
+    return re.findall(r"(?:.*\\\n)*.+", "".join(blocks))
+
+
+def follow(deployed: Deployment, heading: str, **variables: str) -> list[str]:
+    """Run the commands below a heading, one by one; what each of them prints."""
+    printed = []
+    for line in commands(heading):
+        if line.startswith("docker compose stop "):
+            assert deployed.stop(line.rpartition(" ")[2]) == 0
+        elif line.startswith("docker compose up "):
+            deployed.up()
+        else:
+            printed.append(deployed.shell(line, **variables))
+    return printed
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with deployment(tmp_path_factory.mktemp("checkout")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def token(deployed: Deployment) -> str:
+    """Ann's; with it the deployment has started."""
+    script = "\n".join([*commands("Let somebody in"), 'printf %s "$TOKEN"'])
+    made = deployed.shell(script)
+    follow(deployed, "Start")
+    return made
+
+
+def texts(task: dict[str, Any]) -> list[str]:
+    return [part["text"] for artifact in task["artifacts"] for part in artifact["parts"]]
+
+
+def test_the_guide_leads_to_answers(deployed: Deployment, token: str) -> None:
+    sent, streamed, listed, called, card = follow(deployed, "Call", TOKEN=token)
+    assert texts(json.loads(sent)["task"]) == ["Hello!"]
+    events = [json.loads(line.removeprefix("data: ")) for line in streamed.splitlines() if line.startswith("data: ")]
+    assert events[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert len([event for event in events if "artifactUpdate" in event]) > 1
+    assert json.loads(listed)["totalSize"] == 2
+    assert json.loads(called)["result"]["totalSize"] == 2
+    address = deployed.placed("http://127.0.0.1:8080")
+    doors = [(door["protocolBinding"], door["url"]) for door in json.loads(card)["supportedInterfaces"]]
+    assert doors == [("HTTP+JSON", address), ("JSONRPC", f"{address}/")]
+
+
+def test_who_has_no_token_is_let_through_and_refused_by_the_server(deployed: Deployment, token: str) -> None:
+    (line,) = [line for line in commands("Call") if line.endswith("/tasks")]
+    for header in ("Bearer guessed", "Basic $TOKEN"):
+        with pytest.raises(AssertionError, match="HTTP Error 401"):
+            deployed.shell(line.replace("Bearer $TOKEN", header), TOKEN=token)
+    assert "UNAUTHENTICATED" in deployed.log("server")
+    assert token not in deployed.log("server") + deployed.log("gateway")
+
+
+@pytest.mark.req("DOOR-07")
+@pytest.mark.usefixtures("token")
+def test_the_health_checks_tell_a_gateway_that_is_alive_from_one_that_is_ready(deployed: Deployment) -> None:
+    alive, ready = (line for line in commands("Health") if line.startswith("curl "))
+    deployed.shell(f"{alive}\n{ready}")
+    assert deployed.stop("server") == 0
+    answer = deployed.ask("server")
+    assert (answer.returncode, answer.stderr.split(": ")[-1]) == (1, "nobody listens there\n")
+    until_unready(deployed)
+    with pytest.raises(AssertionError, match="HTTP Error 503"):
+        deployed.shell(ready)
+    deployed.shell(alive)
+    deployed.up()
+    deployed.shell(ready)
+
+
+def until_unready(deployed: Deployment) -> None:
+    """A gateway believes for a moment what it heard last."""
+    while (answer := deployed.ask("gateway")).returncode == 0:
+        pass
+    assert "503 Service Unavailable" in answer.stderr
+
+
+def test_a_backup_of_a_running_server_brings_its_tasks_back(deployed: Deployment, token: str) -> None:
+    send, _, tasks, *_ = commands("Call")
+    deployed.shell(send, TOKEN=token)
+    before = deployed.shell(tasks, TOKEN=token)
+    follow(deployed, "Backup")
+    deployed.shell(send, TOKEN=token)
+    assert deployed.shell(tasks, TOKEN=token) != before
+    follow(deployed, "Restore")
+    assert deployed.shell(tasks, TOKEN=token) == before
+    left = list(deployed.volume.iterdir())
+    assert not [path for path in left if not path.name.startswith("a2a.db")]
+    assert not [path for path in left if path.stat().st_mode & 0o077]
+
+
+@pytest.mark.usefixtures("token")
+def test_both_stop_when_they_are_told(deployed: Deployment) -> None:
+    assert [deployed.stop(name) for name in reversed(deployed.names)] == [0, 0]
+    deployed.up()
+
+
+def test_an_agent_of_one_s_own_is_served(deployed: Deployment, token: str) -> None:
+    for name in reversed(deployed.names):
+        assert deployed.stop(name) == 0
+    copy, choose, _ = commands("Your own agent")
+    deployed.shell(f"{copy}\n{choose}")
+    (chosen,) = re.findall(r"^A2A_AGENT=(.*)$", (deployed.folder / ".env").read_text("utf-8"), re.MULTILINE)
+    deployed.variables["A2A_AGENT"] = chosen
+    deployed.up()
+    send, *_, card = commands("Call")
+    assert texts(json.loads(deployed.shell(send, TOKEN=token))["task"]) == ["Hello!"]
+    assert json.loads(deployed.shell(card))["name"] == "Echo"
+
+
+def test_a_server_without_tokens_does_not_start(tmp_path: Path) -> None:
+    (tmp_path / "tokens.toml").touch()
+    server = compose.read()["services"]["server"]
+    told = compose.environment(server) | {"A2A_AUTH__TOKENS_FILE": str(tmp_path / "tokens.toml")}
+    done = command(*server["command"], cwd=tmp_path, **told)
+    assert done.returncode == 2
+    assert "without authentication only this machine may call" in done.stderr

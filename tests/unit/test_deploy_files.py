@@ -1,0 +1,193 @@
+"""What is deployed is what is documented, and starts as safe as it can be."""
+
+import re
+import shlex
+import tomllib
+from typing import Any
+
+import pytest
+
+from a2a_server.settings import Settings
+from a2a_server.settings.sources import PREFIX, known
+from tests.support import compose
+
+ROOT = compose.ROOT
+SERVICES: dict[str, dict[str, Any]] = compose.read()["services"]
+MARGIN = 15
+"""Seconds that a stop may take beyond its drain: the last items of streams, and a disk in no hurry."""
+
+every_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES)
+
+
+def example() -> dict[str, str]:
+    """The variables of .env.example, which are all commented out, and what they show."""
+    text = (ROOT / ".env.example").read_text("utf-8")
+    return dict(re.findall(r"^# ([A-Z]\w+)=(.*)$", text, re.MULTILINE))
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The Dockerfile's instructions and their arguments, one line each."""
+    text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text("utf-8"), flags=re.MULTILINE)
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip()]
+    return [(name, " ".join(rest.split())) for name, _, rest in (line.partition(" ") for line in lines)]
+
+
+def final_stage() -> list[tuple[str, str]]:
+    every = instructions()
+    start = max(index for index, (name, _) in enumerate(every) if name == "FROM")
+    return every[start:]
+
+
+def only(name: str) -> str:
+    """The argument of an instruction that the final stage has once."""
+    (value,) = (value for found, value in final_stage() if found == name)
+    return value
+
+
+def sources() -> set[str]:
+    """What the Dockerfile takes from the project."""
+    copied = [shlex.split(value) for name, value in instructions() if name == "COPY" and "--from" not in value]
+    return {source for *names, _ in copied for source in names}
+
+
+# --- variables ---
+
+
+def test_every_variable_is_explained_and_every_explained_variable_is_used() -> None:
+    assert set(example()) == compose.defaults().keys() | compose.passed_on()
+
+
+def test_the_example_shows_the_defaults() -> None:
+    shown = example()
+    assert {name: shown[name] for name in compose.defaults()} == compose.defaults()
+
+
+@pytest.mark.parametrize("name", sorted(compose.passed_on()))
+def test_variables_that_are_passed_on_are_settings_and_show_their_defaults(name: str) -> None:
+    (setting,) = [each for each in known() if PREFIX + each.replace(".", "__").upper() == name]
+    value: object = Settings()
+    for step in setting.split("."):
+        value = getattr(value, step)
+    assert example()[name] == (",".join(value) if isinstance(value, tuple) else str(value))
+
+
+@every_service
+def test_a_service_is_told_nothing_but_settings(service: dict[str, Any]) -> None:
+    names = {PREFIX + each.replace(".", "__").upper() for each in known()}
+    assert compose.environment(service).keys() <= names
+
+
+# --- services ---
+
+
+@every_service
+def test_a_service_may_do_as_little_as_possible(service: dict[str, Any]) -> None:
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert "cap_add" not in service
+    assert "privileged" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert [place.partition(":")[0] for place in service["tmpfs"]] == ["/tmp"]  # noqa: S108 - of the container
+    assert service["deploy"]["resources"]["limits"].keys() >= {"cpus", "memory", "pids"}
+
+
+@every_service
+def test_a_service_is_watched_restarted_and_does_not_fill_the_disk_with_logs(service: dict[str, Any]) -> None:
+    assert service["restart"] == "unless-stopped"
+    assert service["healthcheck"]["test"][:3] == ["CMD", "a2a-server", "health"]
+    assert service["logging"]["options"].keys() >= {"max-size", "max-file"}
+
+
+@every_service
+@pytest.mark.req("DURA-08")
+def test_a_service_is_given_the_time_to_drain(service: dict[str, Any]) -> None:
+    assert int(service["stop_grace_period"].removesuffix("s")) >= Settings().limits.drain_grace + MARGIN
+
+
+def test_only_the_gateway_is_published_and_only_here() -> None:
+    assert {name: service.get("ports") for name, service in SERVICES.items()} == {
+        "server": None,
+        "gateway": ["127.0.0.1:8080:8080"],
+    }
+
+
+def test_the_grpc_door_is_published_only_here_and_only_when_asked_for() -> None:
+    (path,) = compose.OVERRIDES
+    assert compose.read(path)["services"] == {"server": {"ports": ["127.0.0.1:50051:50051"]}}
+
+
+def test_the_gateway_waits_for_the_server_it_calls() -> None:
+    gateway = SERVICES["gateway"]
+    assert gateway["depends_on"] == {"server": {"condition": "service_healthy"}}
+    assert "server:50051" in gateway["command"]
+    assert "0.0.0.0:50051" in SERVICES["server"]["command"]
+
+
+def test_tasks_are_in_a_volume_and_everything_else_is_read_only() -> None:
+    places = [place for service in SERVICES.values() for place in service["volumes"]]
+    writable = [place for place in places if not place.endswith(":ro")]
+    assert writable == ["tasks:/var/lib/a2a"]
+    assert "tasks" in compose.read()["volumes"]
+    assert compose.image_environment()["A2A_STORE"].startswith("sqlite:////var/lib/a2a/")
+
+
+def test_secrets_are_files_and_what_is_named_as_one_is_one() -> None:
+    secrets = compose.read()["secrets"]
+    for service in SERVICES.values():
+        named = [value for value in compose.environment(service).values() if value.startswith("/run/secrets/")]
+        assert named == [f"/run/secrets/{name}" for name in service.get("secrets", [])]
+        assert set(service.get("secrets", [])) <= secrets.keys()
+    assert secrets["tokens"]["file"].startswith("./deploy/secrets/")
+    assert "*" in (ROOT / "deploy/secrets/.gitignore").read_text("utf-8").splitlines()
+
+
+# --- the image ---
+
+
+def test_both_stages_are_built_on_the_same_base_which_can_be_chosen() -> None:
+    assert [value.split()[0] for name, value in instructions() if name == "FROM"] == ["${BASE}", "${BASE}"]
+    (base,) = (value for name, value in instructions() if name == "ARG" and value.startswith("BASE="))
+    assert base.removeprefix("BASE=") == compose.defaults()["BASE_IMAGE"]
+
+
+def test_no_file_names_a_registry() -> None:
+    images = [compose.defaults()["BASE_IMAGE"], compose.defaults()["IMAGE"]]
+    assert not [image for image in images if "." in image.split("/")[0].split(":")[0]]
+
+
+def test_the_image_runs_as_nobody_in_particular_and_is_told_to_stop_gently() -> None:
+    uid, _, gid = only("USER").partition(":")
+    assert uid.isdecimal()
+    assert gid.isdecimal()
+    assert int(uid) > 0
+    assert only("STOPSIGNAL") == "SIGTERM"
+    assert f"--uid {uid} " in only("RUN")
+    assert f"--gid {gid} " in only("RUN")
+
+
+def test_the_image_starts_the_server_itself_and_no_shell() -> None:
+    assert only("ENTRYPOINT") == '["a2a-server"]'
+    assert only("CMD") == '["serve"]'
+    assert only("HEALTHCHECK").endswith('CMD ["a2a-server", "health"]')
+
+
+def test_what_is_installed_is_pinned_and_needs_no_compiler() -> None:
+    runs = [value for name, value in instructions() if name == "RUN"]
+    others, own = (value for value in runs if " install --no-compile " in value)
+    assert "--only-binary=:all: --constraint constraints.txt" in others
+    assert own.endswith("--no-deps .")
+    assert "PIP_CONSTRAINT=constraints.txt" in own
+    assert not [value for value in runs if re.search(r"\bapt(-get)?\b", value)]
+
+
+def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line and line[0] != "#"]
+    assert lines[0] == "*"
+    assert {line.removeprefix("!").rstrip("/") for line in lines if line.startswith("!")} == sources()
+
+
+def test_the_image_has_every_package_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"], *packages}
+    assert sources() == needed | {"constraints.txt"}
