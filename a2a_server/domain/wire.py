@@ -21,3 +21,11 @@ def wrap(field: int, content: bytes) -> bytes:
         rest >>= 7
     head.append(rest)
     return bytes(head) + content
+
+
+def unwrap(message: bytes) -> tuple[int, bytes]:
+    """Take apart what `wrap` puts together."""
+    start = 1
+    while message[start] & _MORE:
+        start += 1
+    return message[0] >> 3, message[start + 1 :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
@@ -16,6 +17,9 @@ EXTENSIONS = "a2a-extensions"
 
 _EVENT = pb.StreamResponse.DESCRIPTOR.full_name
 _LARGEST = 2**53
+_DOUBLE = struct.Struct("<d")
+_SEVEN_BITS = 0x7F
+_MORE = 0x80
 
 
 class Item(NamedTuple):
@@ -57,21 +61,38 @@ class Numbers:
         """Find the number of an event."""
         if not self.active:
             return Item(0, wire)
-        try:
-            event = pb.StreamResponse.FromString(wire)
-        except DecodeError:
-            raise garbled(_EVENT) from None
-        kind = event.WhichOneof("payload")
-        update = getattr(event, kind) if kind else None
-        if update is None or URI not in update.metadata.fields:
-            return Item(0, wire)
-        number = _whole(update.metadata.fields[URI].number_value)
-        if self._wanted:
-            return Item(number, wire)
-        del update.metadata.fields[URI]
-        if not update.metadata.fields:
-            update.ClearField("metadata")
-        return Item(number, event.SerializeToString())
+        found = _behind(wire) or _inside(wire)
+        return Item(found.number, wire) if self._wanted else found
+
+
+def _behind(wire: bytes) -> Item | None:
+    """The number as a2a-server adds it to an event without metadata of its own: at the very end, to be cut off."""
+    mark = _MARKS.get(wire[:1])
+    if mark is None or not wire.endswith(mark, 0, -_DOUBLE.size):
+        return None
+    start = _start(wire)
+    if start is None:
+        return None
+    content = wire[start : -len(mark) - _DOUBLE.size]
+    return Item(_whole(_DOUBLE.unpack(wire[-_DOUBLE.size :])[0]), wire[:1] + _varint(len(content)) + content)
+
+
+def _inside(wire: bytes) -> Item:
+    """The number wherever it stands."""
+    try:
+        event = pb.StreamResponse.FromString(wire)
+    except DecodeError:
+        raise garbled(_EVENT) from None
+    kind = event.WhichOneof("payload")
+    update = getattr(event, kind) if kind else None
+    if update is None or URI not in update.metadata.fields:
+        return Item(0, wire)
+    fields = update.metadata.fields
+    number = _whole(fields[URI].number_value)
+    del fields[URI]
+    if not fields:
+        update.ClearField("metadata")
+    return Item(number, event.SerializeToString())
 
 
 def _uris(value: str | bytes) -> tuple[str, ...]:
@@ -80,3 +101,33 @@ def _uris(value: str | bytes) -> tuple[str, ...]:
 
 def _whole(number: float) -> int:
     return int(number) if 0 < number < _LARGEST and number.is_integer() else 0
+
+
+def _start(wire: bytes) -> int | None:
+    """Where the content of the first submessage begins; None unless it is all there is."""
+    length = shift = 0
+    for position in range(1, min(len(wire), 6)):
+        length |= (wire[position] & _SEVEN_BITS) << shift
+        shift += 7
+        if not wire[position] & _MORE:
+            return position + 1 if position + 1 + length == len(wire) else None
+    return None
+
+
+def _varint(number: int) -> bytes:
+    digits = []
+    while number > _SEVEN_BITS:
+        digits.append(number & _SEVEN_BITS | _MORE)
+        number >>= 7
+    return bytes((*digits, number))
+
+
+def _mark(kind: str) -> tuple[bytes, bytes]:
+    """The first byte of such an event, and the bytes of metadata that hold nothing but a number, up to the number."""
+    event = pb.StreamResponse()
+    getattr(event, kind).metadata[URI] = 1
+    wire = event.SerializeToString()
+    return wire[:1], wire[_start(wire) : -_DOUBLE.size]
+
+
+_MARKS = dict(_mark(field.name) for field in pb.StreamResponse.DESCRIPTOR.fields)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from a2a_server.operations.replay import URI
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
 from gateway.channel import replay as channel_replay
 from gateway.upstream import Context
 from generated import a2a_pb2 as pb
 from generated.discovery_pb2 import GetAgentCardRequest
-from tests.bindings.actors import Gate, echo, log_of, waiting
+from tests.bindings.actors import COMPLETED, Actor, Gate, chunk, echo, log_of, status, waiting
 from tests.bindings.numbered import numbers, on_the_wire, story
 from tests.support.world import refused, say, serving
 from tests.unit.gateway.upstreams import KINDS, rpc, upstream_of
@@ -101,7 +102,15 @@ async def test_both_upstreams_give_the_same_bytes(*, asks: bool) -> None:
     asked = {"a2a-extensions": ("https://example.com/x", URI)} if asks else {}
     context = Context({"last-event-id": ("1",), **asked})
     told = []
-    async with serving(story(20)) as world:
+
+    async def act(request: TurnRequest, outlet: Outlet) -> None:
+        outlet.emit(chunk("plain"))
+        marked = chunk("with metadata of its own", append=True)
+        marked.artifact_update.metadata["mood"] = "fine"
+        outlet.emit(marked)
+        outlet.emit(status(COMPLETED, "x" * 200))
+
+    async with serving(Actor(act)) as world:
         task = await world.send(say())
         for kind in KINDS:
             async with upstream_of(kind, world) as upstream:

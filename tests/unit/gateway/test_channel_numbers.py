@@ -1,0 +1,131 @@
+"""Numbers of events: put in by the server, read and taken out by the gateway, whatever the event looks like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_server.errors import A2AError, Reason
+from a2a_server.ports.store import Entry
+from a2a_server.transport.replay import URI, numbered
+from gateway.channel.replay import Numbers
+from generated import a2a_pb2 as pb
+from generated import discovery_pb2
+from tests.unit.gateway.upstreams import rpc
+
+ACTIVE = [("a2a-extensions", URI)]
+WORKING = pb.TaskStatus(state=pb.TASK_STATE_WORKING)
+
+
+def numbers(*asked: tuple[str, str]) -> Numbers:
+    made = Numbers(rpc("SubscribeToTask"), asked)
+    made.answered(ACTIVE)
+    return made
+
+
+def events(text: str, **metadata: Any) -> list[pb.StreamResponse]:
+    """One of each kind."""
+    parts = [pb.Part(text=text)]
+    made = [
+        pb.StreamResponse(task=pb.Task(id=text, status=WORKING)),
+        pb.StreamResponse(message=pb.Message(message_id="m", parts=parts, extensions=["after the metadata"])),
+        pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(task_id=text, status=WORKING)),
+        pb.StreamResponse(artifact_update=pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(parts=parts))),
+    ]
+    for event in made:
+        if metadata:
+            getattr(event, event.WhichOneof("payload") or "").metadata.update(metadata)
+    return made
+
+
+def told(wire: bytes) -> float:
+    """The number as any client of the extension reads it."""
+    event = pb.StreamResponse.FromString(wire)
+    return float(getattr(event, event.WhichOneof("payload") or "").metadata[URI])
+
+
+@pytest.mark.req("RPLY-05")
+@pytest.mark.parametrize("size", [0, 1, 40, 60, 80, 100, 120, 127, 128, 16_300, 16_384, 2_100_000])
+@pytest.mark.parametrize("metadata", [{}, {"mood": "fine"}, {"deep": {"er": [1, None]}}], ids=["none", "flat", "deep"])
+def test_what_is_put_in_is_taken_out_again(size: int, metadata: dict[str, Any]) -> None:
+    for number, event in enumerate(events("x" * size, **metadata), 2**40):
+        entry = Entry.of(number, event)
+        ((same, shared, wire),) = numbered((entry,))
+        assert (same, shared, told(wire)) == (number, event, number)
+        assert entry.wire == event.SerializeToString()
+        read = numbers().read(wire)
+        assert (read.number, pb.StreamResponse.FromString(read.wire)) == (number, event)
+        if not metadata:
+            assert read.wire == entry.wire
+        assert numbers(("a2a-extensions", f"https://example.com/x, {URI}")).read(wire) == (number, wire)
+
+
+def test_numbers_of_other_servers_are_read_wherever_they_stand() -> None:
+    for event in events("x"):
+        plain = event.SerializeToString()
+        getattr(event, event.WhichOneof("payload") or "").metadata[URI] = 7
+        assert numbers().read(event.SerializeToString()) == (7, plain)
+
+
+@pytest.mark.parametrize("wrong", ["7", True, None, [7], -1, 0, 1.5, 2.0**60, float("inf"), float("nan")])
+def test_what_is_no_number_is_taken_out_all_the_same(wrong: Any) -> None:
+    for event in events("x"):
+        plain = event.SerializeToString()
+        getattr(event, event.WhichOneof("payload") or "").metadata.update({URI: wrong})
+        assert numbers().read(event.SerializeToString()) == (0, plain)
+
+
+def test_an_event_without_a_number_is_left_alone() -> None:
+    for event in (*events("x"), *events("x", mood="fine"), pb.StreamResponse()):
+        wire = event.SerializeToString()
+        assert numbers().read(wire) == (0, wire)
+
+
+def test_two_events_in_one_are_read_as_protobuf_reads_them() -> None:
+    first, second = (event.SerializeToString() for event in events("x")[2:])
+    ((_, _, wire),) = numbered((Entry.of(7, events("x")[3]),))
+    assert numbers().read(first + wire) == (7, second)
+
+
+@pytest.mark.parametrize("wire", [b"\x1a", b"\x1a\xff", b"\xff" * 40])
+def test_what_is_no_event_is_an_error_of_the_upstream(wire: bytes) -> None:
+    with pytest.raises(A2AError) as caught:
+        numbers().read(wire)
+    assert caught.value.reason is Reason.INTERNAL
+
+
+@pytest.mark.req("DOOR-01", "EXTN-02")
+def test_servers_that_do_not_agree_are_not_read_at_all() -> None:
+    strange = Numbers(rpc("SubscribeToTask"), ())
+    assert strange.answered([("a2a-extensions", "https://example.com/x"), ("x", "y")]) == [
+        ("a2a-extensions", "https://example.com/x"),
+        ("x", "y"),
+    ]
+    assert not strange.active
+    assert strange.read(b"\xff") == (0, b"\xff")
+
+
+@pytest.mark.req("EXTN-02", "EXTN-03")
+@pytest.mark.parametrize(
+    ("asked", "answer", "shown"),
+    [
+        ((), URI, []),
+        ((), f"https://example.com/x, {URI}", [("a2a-extensions", "https://example.com/x")]),
+        ((URI,), URI, [("a2a-extensions", URI)]),
+        ((f"https://example.com/x,{URI}",), URI, [("a2a-extensions", URI)]),
+    ],
+)
+def test_clients_are_told_of_what_they_asked_for(asked: tuple[str, ...], answer: str, shown: list[Any]) -> None:
+    metadata = [("a2a-extensions", value) for value in asked]
+    made = Numbers(rpc("SendStreamingMessage"), metadata)
+    assert [value for _, value in made.ask(metadata)].count(URI) == (
+        0 if f"https://example.com/x,{URI}" in asked else 1
+    )
+    assert made.answered([("a2a-extensions", answer)]) == shown
+    assert made.active
+
+
+def test_only_streams_of_events_are_asked_for_numbers() -> None:
+    other = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
+    assert Numbers(other, ()).ask([("x", "y")]) == [("x", "y")]
