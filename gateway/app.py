@@ -17,10 +17,11 @@ from gateway.codec import V1
 from gateway.cors import Cors
 from gateway.headers import HeaderMap
 from gateway.jsonrpc import JsonRpc
+from gateway.openapi.page import OpenApiPage
 from gateway.options import Options
 from gateway.proxies import Proxies
 from gateway.readers import Readers
-from gateway.replies import reply
+from gateway.replies import Answering, Reply
 from gateway.rest import Rest
 from gateway.routes import Table, Unknown, WrongVerb
 from gateway.upstream import Upstream
@@ -29,7 +30,7 @@ from generated import a2a_pb2, discovery_pb2
 A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
 DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
 
-Page = Callable[[web.BaseRequest], Awaitable[web.Response]]
+Page = Callable[[web.BaseRequest], Awaitable[Reply]]
 
 _GET = ("GET", "HEAD", "OPTIONS")
 _POST = ("OPTIONS", "POST")
@@ -68,6 +69,7 @@ class Gateway:
         self._pages: dict[str, Page] = {
             "/healthz": self._healthz,
             "/readyz": self._readyz,
+            "/openapi.json": OpenApiPage(self._calls, self._table),
         }
 
     async def start(self) -> None:
@@ -77,7 +79,7 @@ class Gateway:
     async def stop(self) -> None:
         await self.readers.close()
 
-    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest) -> Answering:
         """Answer one request."""
         path, _, query = request.raw_path.partition("?")
         if not path.startswith("/"):  # the absolute form, as proxies send it
@@ -87,26 +89,26 @@ class Gateway:
         if path == "/":
             return await self._root(request, query)
         if (page := self._pages.get(path)) is not None:
-            response: web.StreamResponse = await self._page(request, page)
+            response: Answering = await self._page(request, page)
         else:
             response = await self._rest(request, path, query)
         self._cors.mark(request, response)
         return response
 
-    async def _root(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
+    async def _root(self, request: web.BaseRequest, query: str) -> Answering:
         if request.method != "POST":
             return self._wrong_verb(request, _POST)
         response = await self._jsonrpc(request, query)
         self._cors.mark(request, response)
         return response
 
-    async def _page(self, request: web.BaseRequest, page: Page) -> web.Response:
+    async def _page(self, request: web.BaseRequest, page: Page) -> Reply:
         return await page(request) if request.method in _GET else self._wrong_verb(request, _GET)
 
-    def _wrong_verb(self, request: web.BaseRequest, verbs: Sequence[str]) -> web.Response:
+    def _wrong_verb(self, request: web.BaseRequest, verbs: Sequence[str]) -> Reply:
         return self._rest.refusal(request, WrongVerb(verbs))
 
-    def _options(self, request: web.BaseRequest, path: str) -> web.Response:
+    def _options(self, request: web.BaseRequest, path: str) -> Reply:
         try:
             return self._cors.preflight(request, self._verbs(path))
         except (A2AError, Unknown) as error:
@@ -123,12 +125,12 @@ class Gateway:
             return known.allow
         return ()
 
-    async def _healthz(self, request: web.BaseRequest) -> web.Response:
+    async def _healthz(self, request: web.BaseRequest) -> Reply:
         """Alive: the process answers."""
         del request
         return _told({"status": "alive"})
 
-    async def _readyz(self, request: web.BaseRequest) -> web.Response:
+    async def _readyz(self, request: web.BaseRequest) -> Reply:
         """Ready: calls would be served now."""
         if await self._upstream.ready():
             return _told({"status": "ready"})
@@ -136,5 +138,5 @@ class Gateway:
         return self._rest.refusal(request, error)
 
 
-def _told(value: object) -> web.Response:
-    return reply(orjson.dumps(value), accept.JSON)
+def _told(value: object) -> Reply:
+    return Reply(orjson.dumps(value), accept.JSON)

@@ -77,7 +77,7 @@ class Calls:
                 frames=frames,
                 encode=lambda wire: encode(kind, wire),
                 codes=self.codes,
-                mark=self.cors.mark_headers,
+                extra=self.cors.fields(request),
             )
             return await relay.run(stream)
 

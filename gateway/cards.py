@@ -9,7 +9,7 @@ from email.utils import formatdate
 from aiohttp import web
 
 from gateway import accept
-from gateway.replies import reply
+from gateway.replies import Reply
 from generated import a2a_pb2 as pb
 
 BINDINGS = ("HTTP+JSON", "JSONRPC")
@@ -38,7 +38,7 @@ class Cards:
         shown.supported_interfaces.extend([*kept[:at], *doors, *kept[at:]])
         return shown
 
-    def answer(self, request: web.BaseRequest, json: bytes, extra: Sequence[tuple[str, str]]) -> web.Response:
+    def answer(self, request: web.BaseRequest, json: bytes, extra: Sequence[tuple[str, str]]) -> Reply:
         """Answer for the public card: anybody may read it, from any page, and keep it for a while."""
         tag = f'"{hashlib.sha256(json).hexdigest()[:32]}"'
         fields = [
@@ -50,7 +50,7 @@ class Cards:
             ("Vary", "A2A-Version"),
         ]
         known = _known(request.headers.get("If-None-Match"), tag)
-        return reply(b"" if known else json, accept.JSON, fields, status=304 if known else 200)
+        return Reply(b"" if known else json, accept.JSON, fields, status=304 if known else 200)
 
 
 def doors_at(base: str) -> list[pb.AgentInterface]:

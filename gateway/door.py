@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
@@ -16,9 +16,9 @@ from a2a_server.errors import A2AError, Reason
 from gateway import accept
 from gateway.errors import failure_of
 from gateway.options import Options
-from gateway.replies import reply
+from gateway.replies import Answering, Reply
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
 
 _MOST_HEADERS = 100
 _BACKLOG = 512
@@ -57,7 +57,7 @@ class Server(web.Server):
     """Makes a protocol for each connection."""
 
     def __init__(self, handler: Handler, options: Options) -> None:
-        super().__init__(handler, request_factory=self._begin, handler_cancellation=True)
+        super().__init__(cast("Any", handler), request_factory=self._begin, handler_cancellation=True)
         self._options = options
 
     def __call__(self) -> Protocol:
@@ -120,9 +120,9 @@ class Protocol(web.RequestHandler):
             if status < HTTPStatus.INTERNAL_SERVER_ERROR
             else A2AError(Reason.INTERNAL, "Internal error.")
         )
-        response = reply(failure.rest(), accept.A2A, failure.headers, status=failure.http)
-        response.force_close()
-        return response
+        response = Reply(failure.rest(), accept.A2A, failure.headers, status=failure.http)
+        response.closes = True
+        return cast("web.StreamResponse", response)
 
 
 def _refusal(error: BaseException | None, options: Options) -> A2AError:

@@ -17,7 +17,7 @@ from gateway.calls import Calls, Query, query_of
 from gateway.codec import NotJson, loads
 from gateway.errors import explain
 from gateway.frames import JsonRpcFrames
-from gateway.replies import reply
+from gateway.replies import Answering, Reply
 
 SAYINGS = {
     Reason.PARSE_ERROR: "Invalid JSON payload",
@@ -54,7 +54,7 @@ class JsonRpc:
     def of(cls, calls: Calls, services: Iterable[ServiceDescriptor]) -> JsonRpc:
         return cls(calls, {method.name: method for service in services for method in service.methods})
 
-    async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest, query: str) -> Answering:
         request_id = _NULL
         try:
             value = await self._read(request)
@@ -71,7 +71,7 @@ class JsonRpc:
         except NotJson as error:
             wrong(Reason.PARSE_ERROR, "", error.message)
 
-    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering:
         method = self.methods.get(envelope.method)
         if method is None:
             names = ", ".join(self.methods)
@@ -83,13 +83,13 @@ class JsonRpc:
             return await self.calls.stream(request, query, method, message, frames=form)
         told = await self.calls.unary(request, query, method, message)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return reply(text, accept.JSON, told.headers)
+        return Reply(text, accept.JSON, told.headers)
 
-    def refusal(self, error: Exception, request_id: bytes) -> web.Response:
+    def refusal(self, error: Exception, request_id: bytes) -> Reply:
         failure = explain(error, self.calls.codes)
         text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
         http = failure.http if failure.http in _HTTP_LEVEL else 200
-        return reply(text, accept.JSON, failure.headers, status=http)
+        return Reply(text, accept.JSON, failure.headers, status=http)
 
 
 def wrong(reason: Reason, field: str, description: str) -> NoReturn:

@@ -11,7 +11,7 @@ from gateway import accept, body, frames
 from gateway.binding import bind
 from gateway.calls import Calls, query_of
 from gateway.errors import explain
-from gateway.replies import reply
+from gateway.replies import Answering, Reply
 from gateway.routes import Match, Table, Unknown, WrongVerb
 
 DISCOVERY = "a2a_server.discovery.v1.Discovery"
@@ -24,13 +24,13 @@ class Rest:
     calls: Calls
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Answering:
         try:
             return await self._serve(request, self.table.match(request.method, path), query)
         except Exception as error:  # noqa: BLE001 - every error has a shape
             return self.refusal(request, error)
 
-    async def _serve(self, request: web.BaseRequest, match: Match, text: str) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest, match: Match, text: str) -> Answering:
         wanted = request.headers.get("Accept")
         method = match.route.method
         kind = accept.stream(wanted) if method.server_streaming else accept.unary(wanted)
@@ -45,13 +45,13 @@ class Rest:
         told = await self.calls.unary(request, query, method, message)
         if method.containing_service.full_name == DISCOVERY:
             return self.calls.cards.answer(request, told.json, told.headers)
-        return reply(told.json, kind, told.headers)
+        return Reply(told.json, kind, told.headers)
 
-    def refusal(self, request: web.BaseRequest, error: Exception) -> web.Response:
+    def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
         failure = explain(_as_a2a(error), self.calls.codes)
         allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
         kind = accept.of_error(request.headers.get("Accept"))
-        return reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
+        return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
 
 
 def _as_a2a(error: Exception) -> Exception:

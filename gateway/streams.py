@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from aiohttp import web
-from multidict import CIMultiDict
 
 from a2a_server.errors import ErrorCodes
 from gateway import headers
 from gateway.errors import explain
 from gateway.frames import Frames
 from gateway.readers import FAREWELL_SECONDS, Place
-from gateway.replies import SERVER
+from gateway.replies import SERVER, Fields
 from gateway.upstream import Item, Stream
 
 Encode = Callable[[bytes], bytes]
@@ -31,7 +30,7 @@ class Relay:
     frames: Frames
     encode: Encode
     codes: ErrorCodes
-    mark: Callable[[web.BaseRequest, CIMultiDict[str]], None]
+    extra: Fields
 
     async def run(self, stream: Stream) -> web.StreamResponse:
         """Write all events; what goes wrong before the first one is raised."""
@@ -51,9 +50,8 @@ class Relay:
 
     async def _begin(self, stream: Stream) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": self.frames.content_type, **_HEADERS})
-        for name, value in headers.outgoing(stream.metadata):
+        for name, value in (*headers.outgoing(stream.metadata), *self.extra):
             response.headers.add(name, value)
-        self.mark(self.place.request, response.headers)
         await response.prepare(self.place.request)
         self.place.response = response
         return response

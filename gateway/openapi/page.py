@@ -1,0 +1,46 @@
+"""`GET /openapi.json`: the routes of this gateway, as the upstream's agent serves them (spec: DOOR-03)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import orjson
+from aiohttp import web
+
+from a2a_server.errors import A2AError
+from gateway import accept
+from gateway.calls import Calls
+from gateway.openapi.document import document
+from gateway.replies import Reply
+from gateway.routes import Table
+from gateway.upstream import Context, StatusError
+from generated import a2a_pb2 as pb
+from generated import discovery_pb2
+
+_GET_CARD = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
+
+
+class OpenApiPage:
+    """Describes the routes; anew only when the card has changed."""
+
+    def __init__(self, calls: Calls, table: Table) -> None:
+        self._calls = calls
+        self._table = table
+        self._described = lru_cache(maxsize=4)(self._describe)
+
+    async def __call__(self, request: web.BaseRequest) -> Reply:
+        base = self._calls.proxies.base(request) or self._calls.cards.base
+        fields = (("Cache-Control", f"public, max-age={self._calls.options.card_max_age}"),)
+        return Reply(self._described(await self._card(), base), accept.JSON, fields)
+
+    async def _card(self) -> bytes:
+        """The card, serialised; the routes can be described without one."""
+        try:
+            answer = await self._calls.upstream.unary(_GET_CARD, discovery_pb2.GetAgentCardRequest(), Context({}))
+        except (A2AError, StatusError):
+            return b""
+        return answer.message.SerializeToString(deterministic=True)
+
+    def _describe(self, card: bytes, base: str) -> bytes:
+        told = document(self._table, card=pb.AgentCard.FromString(card), server=base, codes=self._calls.codes)
+        return orjson.dumps(told)
