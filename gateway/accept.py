@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+
+from multidict import MultiMapping
 
 from a2a_server.errors import A2AError, Reason
 
@@ -13,6 +16,13 @@ SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
 
 _LONGEST = 1024
+_WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
+
+
+def asked(headers: MultiMapping[str]) -> str | None:
+    """What the header Accept says; several lines of it are one list."""
+    lines = headers.getall("Accept", None)
+    return None if lines is None else ", ".join(lines)
 
 
 def unary(accept: str | None) -> str:
@@ -75,14 +85,12 @@ def _ranges(accept: str) -> Iterator[tuple[str, float]]:
         kind, *parameters = (part.strip().lower() for part in item.split(";"))
         if kind:
             weights = [text[2:] for text in parameters if text.startswith("q=")]
-            yield kind, _weight(weights[0]) if weights else 1.0
+            yield "*/*" if kind == "*" else kind, _weight(weights[0]) if weights else 1.0  # Java's clients say `*`
 
 
 def _weight(text: str) -> float:
-    try:
-        return min(max(float(text), 0.0), 1.0)
-    except ValueError:
-        return 1.0
+    """Read a weight; one that is none does not count."""
+    return min(float(text), 1.0) if _WEIGHT.fullmatch(text) and text not in {"", "."} else 1.0
 
 
 def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:

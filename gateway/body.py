@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 
 from aiohttp import web
+from aiohttp.http import HttpVersion11
+from aiohttp.web_protocol import RequestPayloadError
 
 from a2a_server.errors import A2AError, Reason
 from gateway.options import Options
+
+_CODINGS = (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked"))
+"""What may be said about the body's encoding; aiohttp undoes chunks and would pass other codings on as they are."""
 
 
 async def read(request: web.BaseRequest, options: Options) -> bytes:
     """Return the whole body, or refuse it as soon as it is known to be too large, too slow or encoded."""
     headers = request.headers
-    if (encoding := headers.get("Content-Encoding", "identity")) != "identity":
-        raise A2AError(
-            Reason.ENCODING_NOT_SUPPORTED, f'Send the body as it is; Content-Encoding is "{encoding[:100]}".'
-        )
+    for name, known in _CODINGS:
+        if (coding := headers.get(name, known)).lower() != known:
+            text = f'Send the body as it is; {name} is "{coding[:100]}".'
+            raise A2AError(Reason.ENCODING_NOT_SUPPORTED, text)
     if (request.content_length or 0) > options.max_body_bytes:
         raise _too_large(options)
     content = request.content
@@ -25,12 +30,22 @@ async def read(request: web.BaseRequest, options: Options) -> bytes:
         if len(body) > options.max_body_bytes:
             raise _too_large(options)
         return body
+    await _ask_for_it(request)
     try:
         async with asyncio.timeout(options.body_timeout):
             return await _slowly(request, options)
     except TimeoutError:
         text = f"The body did not arrive within {options.body_timeout:g} seconds."
         raise A2AError(Reason.REQUEST_TIMEOUT, text) from None
+    except RequestPayloadError:
+        raise A2AError(Reason.INVALID_REQUEST, "The body is not well-formed HTTP/1.1.") from None
+
+
+async def _ask_for_it(request: web.BaseRequest) -> None:
+    """Tell a client to go on that waits for a word before it sends a large body (RFC 9110, 10.1.1)."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.version == HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
 
 
 async def _slowly(request: web.BaseRequest, options: Options) -> bytes:

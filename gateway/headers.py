@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from a2a_server.errors import Violation, refuse
+from gateway.options import RESERVED
 from gateway.upstream import Metadata
 
 PREFIX = "grpc-metadata-"
@@ -21,6 +22,11 @@ CURSOR = "last-event-id"
 _NAME = re.compile(r"[0-9a-z_.-]{1,256}")
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_LONGEST_TIMEOUT = 30 * 24 * 3600.0
+"""As good as any longer one, and no timer overflows."""
+_UNPRINTABLE = re.compile(r"[^ -~]")
+_DEADLINE = ":deadline"
+"""No metadata can have this name."""
 _MOST_REMEMBERED = 1024
 
 
@@ -63,21 +69,23 @@ class HeaderMap:
 
     def _target(self, name: str) -> str:
         if name == TIMEOUT:
-            return name
-        if name in self._exact or (self._prefixes and name.startswith(self._prefixes)):
+            return _DEADLINE
+        listed = name in self._exact or (self._prefixes and name.startswith(self._prefixes))
+        if listed and name not in RESERVED:
             return name.removeprefix(PREFIX) if _NAME.fullmatch(name) else ""
         return WELL_KNOWN + name if name in self._well_known else ""
 
 
 def _add(found: Incoming, target: str, header: str, value: str) -> None:
-    if target == TIMEOUT:
+    if target == _DEADLINE:
         found.timeout = timeout_of(value)
-    elif target.startswith("grpc-"):
+    elif target.startswith("grpc-") or target in RESERVED:
         refuse([Violation(header, "names metadata that gRPC keeps for itself")])
     elif target.endswith("-bin"):
         found.binary[target] = (*found.binary.get(target, ()), *_decoded(header, value))
     elif not value.isascii() or not value.isprintable():
-        refuse([Violation(header, "must be printable ASCII")])
+        if not target.startswith(WELL_KNOWN):  # a browser's Referer is no reason to refuse a call
+            refuse([Violation(header, "must be printable ASCII")])
     else:
         metadata = found.metadata
         metadata[target] = (*metadata[target], value) if target in metadata else (value,)
@@ -88,7 +96,7 @@ def timeout_of(value: str) -> float:
     match = _TIMEOUT.fullmatch(value.strip())
     if match is None:
         refuse([Violation("Grpc-Timeout", 'must be up to eight digits and one of H M S m u n, such as "10S"')])
-    return int(match[1]) * _UNITS[match[2]]
+    return min(int(match[1]) * _UNITS[match[2]], _LONGEST_TIMEOUT)
 
 
 def _decoded(header: str, value: str) -> Iterable[bytes]:
@@ -105,9 +113,12 @@ def outgoing(metadata: Metadata, trailers: Metadata = ()) -> Sequence[tuple[str,
     """Name metadata as grpc-gateway does; the extensions that are active also get the protocol's own name (SPAR-02)."""
     headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
     headers += [("Grpc-Trailer-" + name, _text(value)) for name, value in trailers if not name.startswith("grpc-")]
-    headers += [("A2A-Extensions", str(value)) for name, value in metadata if name == EXTENSIONS]
+    headers += [("A2A-Extensions", _text(value)) for name, value in metadata if name == EXTENSIONS]
     return headers
 
 
 def _text(value: str | bytes) -> str:
-    return value if isinstance(value, str) else base64.b64encode(value).decode()
+    """Spell a value so that it is one header, whatever an upstream says."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value if value.isascii() and value.isprintable() else _UNPRINTABLE.sub("?", value)

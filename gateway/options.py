@@ -37,6 +37,13 @@ FORWARDED = (
     "x-request-id",
 )
 WELL_KNOWN = ("accept", "accept-language", "forwarded", "from", "host", "origin", "referer", "user-agent", "via")
+RESERVED = frozenset(
+    (
+        *("connection", "content-length", "content-type", "host", "keep-alive"),
+        *("proxy-connection", "te", "transfer-encoding", "upgrade", "user-agent"),
+    )
+)
+"""What HTTP/2 and gRPC say themselves on the way to an upstream; no request header becomes metadata of these names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +59,11 @@ class Options:
     max_depth: Count = 64
     """How deep JSON may nest."""
     body_timeout: Seconds = 30.0
-    """How long a request's body, or the headers of a connection's first request, may take to arrive."""
+    """How long a request's headers, and after them its body, may take to arrive."""
     idle_timeout: Seconds = 75.0
     """How long a connection without requests is kept."""
     write_timeout: Seconds = 60.0
-    """How long a reader of a stream may take nothing before the stream is cut."""
+    """How long a client may take nothing of what it is sent before its connection is cut."""
     keep_alive: Seconds = 30.0
     """After how long an idle stream gets a comment, so that nobody between takes it for dead."""
     streams_per_client: Count = 1000
@@ -70,10 +77,12 @@ class Options:
     card: str = ""
     """A JSON file with the public card, for upstreams that do not tell theirs over gRPC."""
     cors_origins: Names = ()
-    """Origins whose pages may call, such as https://console.example, or *; the public card may be read by all."""
+    """Origins whose pages may call, such as https://console.example, or *; the public card may be read by all. Pages
+    send credentials in headers of their own; those that browsers add by themselves, such as cookies, never count."""
     trusted_proxies: Names = ()
     """Addresses or networks whose Forwarded and X-Forwarded-* headers are believed, such as 10.0.0.0/8."""
     forward_headers: Names = FORWARDED
-    """Request headers that become metadata of the same name; a star at the end stands for anything."""
+    """Request headers that become metadata of the same name; a star at the end stands for anything. Cookies are not
+    among them: what a browser sends along by itself is nobody's credential unless the operator says so."""
     forward_well_known: Names = WELL_KNOWN
     """HTTP's own request headers that become metadata grpcgateway-<name>."""

@@ -1,17 +1,34 @@
-"""What trusted proxies say about the request: the client's address, and the URL it used (spec: DOOR-05)."""
+"""What trusted proxies say about the request: the client's address, and the URL it used (spec: DOOR-05).
+
+Every proxy adds one entry at the end of each list, so the last entries are those of the proxies we trust, and what
+stands before them is anybody's word. Proxies know one family of headers, `Forwarded` or `X-Forwarded-*`, and pass the
+other one on as it came; where the two contradict each other, somebody lies, and neither is believed.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from aiohttp import web
 
 from gateway.options import network_of
 
-_HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
+_HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){0,8}")
+_PORT = re.compile(r":[0-9]{1,5}")
+_USUAL_PORTS = {"http": "80", "https": "443"}
+
+
+class Report(NamedTuple):
+    """What one family of headers says; in each list the proxy nearest to the client comes first."""
+
+    addresses: Sequence[str]
+    schemes: Sequence[str]
+    hosts: Sequence[str]
+    ports: Sequence[str] = ()
 
 
 class Proxies:
@@ -21,24 +38,37 @@ class Proxies:
         self._trusted = [network_of(text) for text in trusted]
 
     def client(self, request: web.BaseRequest) -> str:
-        """The address nearest to us that is no trusted proxy."""
+        """The client's address, as far as it can be trusted."""
         peer = request.remote or ""
         if not self._trusts(peer):
             return peer
-        for hop in reversed(_hops(request)):
-            if not self._trusts(hop):
-                return hop
-            peer = hop
-        return peer
+        told = {self._walk(report.addresses)[0] for report in _reports(request) if report.addresses}
+        return (told.pop() or peer) if len(told) == 1 else peer
 
     def base(self, request: web.BaseRequest) -> str:
         """The URL that the client used, without path; empty when nobody trustworthy says."""
         if not self._trusts(request.remote or ""):
             return ""
-        scheme, host, prefix = _forwarded(request)
-        if scheme not in ("http", "https") or not _HOST.fullmatch(host) or not _PREFIX.fullmatch(prefix):
+        told = {self._url(request, report) for report in _reports(request)}
+        return told.pop() if len(told) == 1 else ""
+
+    def _url(self, request: web.BaseRequest, report: Report) -> str:
+        _, depth = self._walk(report.addresses)
+        scheme = (_at(report.schemes, depth) or request.scheme).lower()
+        host = _at(report.hosts, depth) or request.headers.get("Host", "")
+        prefix = _at(_listed(request, "X-Forwarded-Prefix"), depth).rstrip("/")
+        if scheme not in _USUAL_PORTS or not _HOST.fullmatch(host) or not _PREFIX.fullmatch(prefix):
             return ""
-        return f"{scheme}://{host}{prefix}"
+        return f"{scheme}://{_with_port(host, _at(report.ports, depth), scheme)}{prefix}"
+
+    def _walk(self, addresses: Sequence[str]) -> tuple[str, int]:
+        """Go back from the peer to the first address that is not trusted; say it, and how many proxies were passed."""
+        passed = 0
+        for address in reversed(addresses):
+            passed += 1
+            if not self._trusts(address):
+                break
+        return (addresses[-passed] if passed else ""), max(passed, 1)
 
     def _trusts(self, address: str) -> bool:
         if not self._trusted:
@@ -51,12 +81,26 @@ class Proxies:
         return any(parsed in network for network in self._trusted)
 
 
-def _hops(request: web.BaseRequest) -> list[str]:
-    """The addresses that proxies have noted, the client's first."""
+def _reports(request: web.BaseRequest) -> Iterator[Report]:
     if "Forwarded" in request.headers:
-        return [_bare(hop["for"]) for hop in request.forwarded if hop.get("for")]
-    lines = request.headers.getall("X-Forwarded-For", [])
-    return [_bare(hop) for line in lines for hop in line.split(",") if hop.strip()]
+        hops = request.forwarded
+        addresses, *rest = ([hop.get(name, "") for hop in hops] for name in ("for", "proto", "host"))
+        yield Report([_bare(address) for address in addresses], *rest)
+    names, schemes, hosts, ports = (
+        _listed(request, f"X-Forwarded-{name}") for name in ("For", "Proto", "Host", "Port")
+    )
+    if names or schemes or hosts or _listed(request, "X-Forwarded-Prefix"):
+        yield Report([_bare(name) for name in names], schemes, hosts, ports)
+
+
+def _listed(request: web.BaseRequest, name: str) -> Sequence[str]:
+    """All entries of a list header; several lines of it are one list."""
+    return [text.strip() for line in request.headers.getall(name, ()) for text in line.split(",") if text.strip()]
+
+
+def _at(entries: Sequence[str], depth: int) -> str:
+    """The entry of the outermost trusted proxy; many replace what they were given, so there may be fewer."""
+    return entries[-min(depth, len(entries))] if entries else ""
 
 
 def _bare(hop: str) -> str:
@@ -67,19 +111,6 @@ def _bare(hop: str) -> str:
     return text.partition(":")[0] if text.count(":") == 1 else text
 
 
-def _forwarded(request: web.BaseRequest) -> tuple[str, str, str]:
-    """Scheme, host and path prefix; of several proxies the one nearest to the client was first."""
-    headers = request.headers
-    prefix = _first(headers.get("X-Forwarded-Prefix", "")).rstrip("/")
-    if "Forwarded" in headers:
-        hop = request.forwarded[0] if request.forwarded else {}
-        return hop.get("proto", "").lower(), hop.get("host", ""), prefix
-    host = _first(headers.get("X-Forwarded-Host", "")) or headers.get("Host", "")
-    port = _first(headers.get("X-Forwarded-Port", ""))
-    if port.isdecimal() and ":" not in host and port not in ("80", "443"):
-        host = f"{host}:{port}"
-    return _first(headers.get("X-Forwarded-Proto", "")).lower(), host, prefix
-
-
-def _first(value: str) -> str:
-    return value.partition(",")[0].strip()
+def _with_port(host: str, port: str, scheme: str) -> str:
+    named = _PORT.search(host.rpartition("]")[2])
+    return host if named or not port.isdecimal() or port == _USUAL_PORTS[scheme] else f"{host}:{port}"

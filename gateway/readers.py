@@ -1,4 +1,4 @@
-"""The open streams of the HTTP door: bounded, kept alive, cut when nobody reads (spec: DOOR-04, KEEP-01, RPLY-06)."""
+"""The open streams of the HTTP door: bounded, kept alive, ended from outside (spec: DOOR-04, KEEP-01, DURA-08)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from gateway.options import Options
 FAREWELL_SECONDS = 1.0
 
 
-class Place:
-    """One stream and the request it answers; its handler says when it writes."""
+class Enough(ConnectionError):  # noqa: N818 - no malfunction: handled as a client that has gone
+    """The client wants none of the events."""
 
-    __slots__ = ("_handler", "comment", "farewell", "last", "request", "response", "stuck_since")
+
+class Place:
+    """One stream and the request it answers."""
+
+    __slots__ = ("_handler", "comment", "farewell", "last", "request", "response")
 
     def __init__(self, request: web.BaseRequest, comment: bytes) -> None:
         self.request = request
@@ -27,7 +31,6 @@ class Place:
         self.response: web.StreamResponse | None = None
         """Set once the stream has begun; only then a comment may be written into it."""
         self.last = 0.0
-        self.stuck_since = 0.0
         self.farewell: A2AError | None = None
         self._handler: asyncio.Task[object] | None = None
 
@@ -36,12 +39,13 @@ class Place:
 
     async def write(self, data: bytes) -> None:
         """Hand bytes to the client; waits while it does not read."""
+        if self.request.method == "HEAD":  # the first event was waited for, because it may be an error
+            raise Enough
         response = self.response
         if response is not None:
-            self.stuck_since = time.monotonic()
+            self.last = time.monotonic()
             await response.write(data)
             self.last = time.monotonic()
-            self.stuck_since = 0.0
 
     async def cut(self, error: A2AError) -> None:
         """End the stream from outside, with an error as its last words as far as the client still listens."""
@@ -61,10 +65,8 @@ class Place:
             transport.abort()
 
     def idle_since(self, line: float) -> bool:
-        return self.response is not None and not self.stuck_since and self.last < line
-
-    def stuck_before(self, line: float) -> bool:
-        return 0 < self.stuck_since < line
+        """Whether a comment is due; a client that does not read has enough to read."""
+        return self.response is not None and self.last < line and not self.request.protocol.writing_paused
 
     async def breathe(self) -> None:
         """Show that the stream lives."""
@@ -120,16 +122,11 @@ class Readers:
                 await asyncio.wait([task])
 
     async def _look(self) -> None:
-        options = self._options
-        pause = min(options.write_timeout, options.keep_alive) / 4
         while True:
-            await asyncio.sleep(pause)
-            now = time.monotonic()
-            for place in list(self._open):
-                if place.stuck_before(now - options.write_timeout):
-                    place.abort()
-                elif place.idle_since(now - options.keep_alive):
-                    self._breathe(place)
+            await asyncio.sleep(self._options.keep_alive / 4)
+            line = time.monotonic() - self._options.keep_alive
+            for place in [place for place in self._open if place.idle_since(line)]:
+                self._breathe(place)
 
     def _breathe(self, place: Place) -> None:
         breath = asyncio.create_task(place.breathe())

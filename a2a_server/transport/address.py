@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 HIGHEST_PORT = 65535
+BACKLOG = 512
+"""How many connections may wait to be accepted."""
 
 
 class StartError(Exception):
@@ -55,6 +57,7 @@ class Address:
             if self.host == "::":  # all addresses means those of IPv4, too
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             listener.bind(sockaddr)
+            listener.listen(BACKLOG)  # a port that is only bound can be bound again
             listener.setblocking(False)  # noqa: FBT003 - socket has it so
         except OSError as error:
             listener.close()
