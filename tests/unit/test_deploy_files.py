@@ -191,3 +191,33 @@ def test_the_image_has_every_package_of_the_project() -> None:
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"], *packages}
     assert sources() == needed | {"constraints.txt"}
+
+
+# --- the guide ---
+
+
+def guide() -> str:
+    return (ROOT / "docs/deploy.md").read_text("utf-8")
+
+
+def test_the_guide_names_variables_and_settings_that_there_are() -> None:
+    arguments = {value.partition("=")[0] for name, value in instructions() if name == "ARG"}
+    named = {*re.findall(r"^([A-Z]\w+)=[^$]", guide(), re.MULTILINE), *re.findall(r"`([A-Z]+(?:_\w+)?)`", guide())}
+    assert named - arguments - {"SERVER_INTERRUPTED"} <= example().keys()
+    sections = {name.partition(".")[0] for name in known() if "." in name}
+    dotted = [name for name in re.findall(r"`(\w+\.\w+)`", guide()) if name.partition(".")[0] in sections]
+    assert dotted
+    assert set(dotted) <= set(known())
+
+
+def test_the_guide_leads_to_files_that_there_are() -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)", guide()) if "://" not in link]
+    assert links
+    assert not [link for link in links if not (ROOT / "docs" / link).exists()]
+
+
+def test_every_proxy_passes_events_on_at_once_and_knows_both_doors() -> None:
+    proxies = {path.name: path.read_text("utf-8") for path in (ROOT / "deploy/proxy").iterdir()}
+    assert all("127.0.0.1:8080" in text and "127.0.0.1:50051" in text for text in proxies.values())
+    assert "proxy_buffering off;" in proxies["nginx.conf"]
+    assert all(f"deploy/proxy/{name}" in guide() for name in proxies)
