@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from aiohttp import web
+from google.api import annotations_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -62,7 +64,8 @@ class Calls:
         if isinstance(told, pb.AgentCard):
             told = self.cards.with_doors(told, self.proxies.base(request))
         extra = headers.outgoing(answer.metadata, answer.trailers) if answer.metadata or answer.trailers else ()
-        return Told(self.codec.encode(told), told, extra)
+        encode = self.codec.encode_kept if _reads(method) else self.codec.encode
+        return Told(encode(told), told, extra)
 
     async def stream(
         self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message, *, frames: Frames
@@ -89,6 +92,12 @@ class Calls:
             elif name == CURSOR:
                 _agree(found.metadata, value)
         return Context(found.metadata, found.timeout, self.proxies.client(request), found.binary)
+
+
+@lru_cache(maxsize=256)
+def _reads(method: MethodDescriptor) -> bool:
+    """Whether a call changes nothing, so that its answer may well be given again."""
+    return method.GetOptions().Extensions[annotations_pb2.http].WhichOneof("pattern") == "get"
 
 
 def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:

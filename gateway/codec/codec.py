@@ -37,6 +37,14 @@ class Codec:
         """JSON text of the message, as UTF-8."""
         return orjson.dumps(self._writers.of(descriptor_of(type(message)))(message))
 
+    def encode_kept(self, message: Message) -> bytes:
+        """The same, kept for the next time: for answers that are asked for again."""
+        key = type(message), message.SerializeToString()
+        if (text := self._memo.get(key)) is None:
+            text = self.encode(message)
+            self._memo.put(key, text)
+        return text
+
     def encode_wire(self, kind: type[Message], wire: bytes) -> bytes:
         """JSON text of a serialised message; what was written lately is not written again."""
         key = kind, wire
