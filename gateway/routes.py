@@ -109,9 +109,8 @@ class Table:
 def _aliased(alias: Alias, annotated: Sequence[Route], root: Node[Route]) -> Iterator[Route]:
     """Yield the routes that an alias adds; an annotation for the same verb and path makes it needless."""
     for route in annotated:
-        if (route.verb, route.template.suffix) == (alias.verb, alias.suffix) and alias.also not in root.place(
-            route.template
-        ):
+        known = root.place(route.template)
+        if (route.verb, route.template.suffix) == (alias.verb, alias.suffix) and alias.also not in known:
             yield replace(route, verb=alias.also, body=alias.body)
 
 

@@ -43,8 +43,8 @@ def kind(name: str) -> type[Message]:
     return GetMessageClass(scratch().message_types_by_name[name])
 
 
-def of_source(folder: Path, rpcs: str) -> ServiceDescriptor:
-    """Compile a service of these RPCs, over the messages of the scratch proto's shape `Thing`."""
+def of_source(folder: Path, rpcs: str, types: str = "") -> ServiceDescriptor:
+    """Compile a service of these RPCs, whose messages are `Thing` and the given types."""
     (folder / "small.proto").write_text(
         f"""
         syntax = "proto3";
@@ -58,6 +58,7 @@ def of_source(folder: Path, rpcs: str) -> ServiceDescriptor:
           map<string, string> labels = 4;
           Thing inner = 5;
         }}
+        {types}
         service Small {{ {rpcs} }}
         """,
         encoding="utf-8",
