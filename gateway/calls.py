@@ -97,7 +97,7 @@ class Calls:
 @lru_cache(maxsize=256)
 def _reads(method: MethodDescriptor) -> bool:
     """Whether a call changes nothing, so that its answer may well be given again."""
-    return method.GetOptions().Extensions[annotations_pb2.http].WhichOneof("pattern") == "get"
+    return bool(method.GetOptions().Extensions[annotations_pb2.http].WhichOneof("pattern") == "get")
 
 
 def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:
