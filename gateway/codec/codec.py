@@ -9,7 +9,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from gateway.codec.expected import expected_message
-from gateway.codec.faults import WRONG, Faults, note, raise_faults, unwritable
+from gateway.codec.faults import WRONG, Faults, complain, raise_faults, unwritable
 from gateway.codec.memo import Memo
 from gateway.codec.reader import Readers
 from gateway.codec.schema import Dialect, class_of, descriptor_of
@@ -62,8 +62,10 @@ class Codec:
         message, descriptor = kind(), descriptor_of(kind)
         try:
             self._readers.of(descriptor)(value, message)
-        except WRONG as error:
-            raise_faults(note(None, "", expected_message(descriptor), value, error), "")
+        except Faults as faults:
+            raise_faults(faults, "")
+        except WRONG:
+            raise_faults(complain(None, "", expected_message(descriptor), value), "")
         return message
 
     def decode_field(self, value: object, field: FieldDescriptor, path: str) -> object:

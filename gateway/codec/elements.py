@@ -1,37 +1,40 @@
-"""Which elements of a list or map are wrong, once it is known that some are (spec: ERRS-05)."""
+"""Which element of a list or entry of a map is wrong, and whether by its key (spec: ERRS-05)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.codec.faults import WRONG, Faults, key_path, note
-
-Test = tuple[Callable[[object], object], str]
-"""What raises if the element is wrong, and what is expected."""
+from gateway.codec.faults import WRONG, Faults, complain, key_path, note
 
 
-def elements(faults: Faults | None, path: str, value: object, test: Test) -> Faults | None:
+def elements(
+    faults: Faults | None, path: str, value: object, one: Callable[[object], object], expected: str
+) -> Faults | None:
+    """Try the elements of a list, one by one, once it is known that some are wrong."""
     if type(value) is not list:
-        return note(faults, path, "a list", value, TypeError())
+        return complain(faults, path, "a list", value)
     for index, item in enumerate(value):
-        faults = _try(faults, f"{path}[{index}]", item, test)
+        try:
+            one(item)
+        except WRONG as error:
+            faults = note(faults, f"{path}[{index}]", expected, item, error)
     return faults
 
 
-def entries(faults: Faults | None, path: str, value: object, key: Test, test: Test) -> Faults | None:
-    if type(value) is not dict:
-        return note(faults, path, "an object", value, TypeError())
-    for name, item in value.items():
-        step = path + key_path(name)
-        faults = _try(faults, step, name, (key[0], f"named by {key[1]}"))
-        faults = _try(faults, step, item, test)
-    return faults
-
-
-def _try(faults: Faults | None, path: str, value: object, test: Test) -> Faults | None:
-    function, expected = test
+def entry(  # noqa: PLR0913, PLR0917 - called by generated code only
+    faults: Faults | None,
+    path: str,
+    key: str,
+    read_key: Callable[[str], object],
+    expected_key: str,
+    expected: str,
+    value: object,
+    error: Exception,
+) -> Faults:
+    """Say what is wrong with an entry of a map."""
+    step = path + key_path(key)
     try:
-        function(value)
-    except WRONG as error:
-        return note(faults, path, expected, value, error)
-    return faults
+        read_key(key)
+    except WRONG as wrong_key:
+        return note(faults, step, f"named by {expected_key}", key, wrong_key)
+    return note(faults, step, expected, value, error)

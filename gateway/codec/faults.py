@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Final, NoReturn
 
-import orjson
-
 from a2a_server.errors import A2AError, Reason, Violation, refuse
 
 MOST: Final = 100
@@ -16,6 +14,7 @@ WRONG: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 """What converters raise, and protobuf itself, at a value that does not fit. `Faults` is one of them."""
 
 _LONGEST: Final = 40
+_HUGE: Final = 2**64
 
 
 class Faults(ValueError):  # noqa: N818 - a list of them
@@ -40,7 +39,14 @@ def note(faults: Faults | None, path: str, expected: str, value: object, error: 
     elif isinstance(error, UnicodeEncodeError):
         faults.add(path, f"must hold no lone surrogates, got {shown(value)}")
     else:
-        faults.add(path, f"must be {expected}, got {shown(value)}")
+        return complain(faults, path, expected, value)
+    return faults
+
+
+def complain(faults: Faults | None, path: str, expected: str, value: object) -> Faults:
+    """Add that something else was expected."""
+    faults = faults or Faults()
+    faults.add(path, f"must be {expected}, got {shown(value)}")
     return faults
 
 
@@ -65,7 +71,7 @@ def shown(value: object) -> str:
         return "a list"
     if isinstance(value, str):
         return _quoted(value)
-    return orjson.dumps(value).decode()
+    return "a huge number" if isinstance(value, int) and abs(value) >= _HUGE else json.dumps(value)
 
 
 def _quoted(text: str) -> str:

@@ -40,9 +40,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 
 from gateway.codec import scalars
 from gateway.codec.compiler import INDENT, Compiler, Function, Scope, assignment, attribute, indented
-from gateway.codec.elements import elements, entries
+from gateway.codec.elements import elements, entry
 from gateway.codec.expected import expected
-from gateway.codec.faults import WRONG, note
+from gateway.codec.faults import WRONG, complain, note
 from gateway.codec.leftovers import Leftovers, clash
 from gateway.codec.schema import WRAPPERS, Dialect, choice, class_of, in_order, is_nullable, map_entry
 from gateway.codec.wellknown import known_readers
@@ -57,8 +57,9 @@ _RUNTIME: Final = {
     "MISSING": object(),
     "note": note,
     "clash": clash,
+    "complain": complain,
     "elements": elements,
-    "entries": entries,
+    "entry": entry,
 }
 
 
@@ -78,10 +79,10 @@ class Readers(Compiler):
         yield "def run(value, m, faults=None):"
         yield from indented(self._body(kind, scope))
         for field in kind.fields:
-            if entry := map_entry(field):
-                yield from _key_alone(field, entry[0], scope)
-            if field.is_repeated:
-                yield from self._element_alone(field, entry, scope)
+            if parts := map_entry(field):
+                yield from _key_alone(field, parts[0], scope)
+            elif field.is_repeated and not field.message_type:
+                yield from _element_alone(field, scope)
 
     def _body(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
         yield "if type(value) is not dict:"
@@ -106,25 +107,36 @@ class Readers(Compiler):
         yield f"{INDENT}left -= 1"
         if oneof := choice(field):
             yield from indented(self._compete(field, oneof))
-        yield f"{INDENT}try:"
-        yield from indented(indented(self._read(field, scope)))
-        yield f"{INDENT}except WRONG as error:"
-        yield f"{INDENT * 2}faults = {_complaint(field, f'.{self._dialect.member(field)}')}"
+        yield from indented(self._read(field, scope))
         yield f"{INDENT}if not (left or faults):"  # most objects hold few members, and those the first ones
         yield f"{INDENT * 2}return"
 
     def _compete(self, field: FieldDescriptor, oneof: OneofDescriptor) -> Iterator[str]:
-        name, rivals = self._dialect.member(field), ", ".join(map(self._dialect.member, oneof.fields))
+        rivals = ", ".join(map(self._dialect.member, oneof.fields))
         yield f"if which_{oneof.name}:"
-        yield f"{INDENT}faults = clash(faults, {f'.{name}'!r}, which_{oneof.name}, {rivals!r})"
-        yield f"which_{oneof.name} = {name!r}"
+        yield f"{INDENT}faults = clash(faults, {self._path(field)!r}, which_{oneof.name}, {rivals!r})"
+        yield f"which_{oneof.name} = {self._dialect.member(field)!r}"
 
     def _read(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
-        if entry := map_entry(field):
-            yield from self._map(field, *entry, scope)
-        elif field.is_repeated:
-            yield from self._list(field, scope)
-        elif kind := field.message_type:
+        """Read `v`; lists and maps of messages, and maps in general, go on after a wrong element."""
+        if parts := map_entry(field):
+            yield from self._container(field, "dict", "an object", self._map(field, *parts, scope))
+        elif field.is_repeated and field.message_type:
+            yield from self._container(field, "list", "a list", self._messages(field, field.message_type, scope))
+        else:
+            yield "try:"
+            yield from indented(self._scalars(field, scope) if field.is_repeated else self._single(field, scope))
+            yield "except WRONG as error:"
+            yield f"{INDENT}faults = {self._complaint(field)}"
+
+    def _container(self, field: FieldDescriptor, kind: str, expected: str, lines: Iterator[str]) -> Iterator[str]:
+        yield f"if type(v) is {kind}:"
+        yield from indented(lines)
+        yield "else:"
+        yield f"{INDENT}faults = complain(faults, {self._path(field)!r}, {expected!r}, v)"
+
+    def _single(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+        if kind := field.message_type:
             yield f"x = {attribute(field)}"
             yield "x.SetInParent()"  # {} is a message, too
             yield f"{self.put(scope, kind)}(v, x)"
@@ -132,41 +144,46 @@ class Readers(Compiler):
             item = _item(field, "v", scope)
             yield assignment(field, f"0 if v is None else {item}" if is_nullable(field) else item)
 
-    def _list(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+    def _scalars(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+        item = _item(field, "x", scope)
         yield "if type(v) is not list:"
         yield f"{INDENT}raise TypeError"
-        if kind := field.message_type:
-            yield f"add = {attribute(field)}.add"
-            yield "for x in v:"
-            yield f"{INDENT}{self.put(scope, kind)}(x, add())"
-        else:
-            item = _item(field, "x", scope)
-            yield f"{attribute(field)}.extend({'v' if item == 'x' else f'[{item} for x in v]'})"
+        yield f"{attribute(field)}.extend({'v' if item == 'x' else f'[{item} for x in v]'})"
+
+    def _messages(self, field: FieldDescriptor, kind: Descriptor, scope: Scope) -> Iterator[str]:
+        place = f"{self._path(field)!r} + '[' + str(len({attribute(field)}) - 1) + ']'"
+        yield f"add = {attribute(field)}.add"
+        yield "for x in v:"
+        yield f"{INDENT}try:"
+        yield f"{INDENT * 2}{self.put(scope, kind)}(x, add())"
+        yield f"{INDENT}except WRONG as error:"
+        yield f"{INDENT * 2}faults = note(faults, {place}, {expected(field)!r}, x, error)"
 
     def _map(self, field: FieldDescriptor, key: FieldDescriptor, value: FieldDescriptor, scope: Scope) -> Iterator[str]:
-        place = f"places[{_key(key, scope)}]"
-        yield "if type(v) is not dict:"
-        yield f"{INDENT}raise TypeError"
+        place, test = f"places[{_key(key, scope)}]", f"key_{field.name}, {expected(key)!r}"
+        kind = value.message_type
         yield f"places = {attribute(field)}"
         yield "for k, x in v.items():"
-        if kind := value.message_type:
-            yield f"{INDENT}{self.put(scope, kind)}(x, {place})"
-        else:
-            yield f"{INDENT}{place} = {_item(value, 'x', scope)}"
+        yield f"{INDENT}try:"
+        yield INDENT * 2 + (f"{self.put(scope, kind)}(x, {place})" if kind else f"{place} = {_item(value, 'x', scope)}")
+        yield f"{INDENT}except WRONG as error:"
+        yield f"{INDENT * 2}faults = entry(faults, {self._path(field)!r}, k, {test}, {expected(value)!r}, x, error)"
 
-    def _element_alone(
-        self, field: FieldDescriptor, entry: tuple[FieldDescriptor, FieldDescriptor] | None, scope: Scope
-    ) -> Iterator[str]:
-        """A function that reads one element, to see whether it is the wrong one."""
-        item = entry[1] if entry else field
-        yield f"def one_{field.name}(x):"
-        yield f"{INDENT}m = Self()"
-        if kind := item.message_type:
-            yield f"{INDENT}{self.put(scope, kind)}(x, {scope.put(kind.name, class_of(kind))}())"
-        elif entry:
-            yield f"{INDENT}{attribute(field)}[{entry[0].default_value!r}] = {_item(item, 'x', scope)}"
-        else:
-            yield f"{INDENT}{attribute(field)}.append({_item(item, 'x', scope)})"
+    def _path(self, field: FieldDescriptor) -> str:
+        return f".{self._dialect.member(field)}"
+
+    def _complaint(self, field: FieldDescriptor) -> str:
+        path = repr(self._path(field))
+        if field.is_repeated:
+            return f"elements(faults, {path}, v, one_{field.name}, {expected(field)!r})"
+        return f"note(faults, {path}, {expected(field)!r}, v, error)"
+
+
+def _element_alone(field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+    """A function that reads one scalar of a list, to see whether it is the wrong one."""
+    yield f"def one_{field.name}(x):"
+    yield f"{INDENT}m = Self()"
+    yield f"{INDENT}{attribute(field)}.append({_item(field, 'x', scope)})"
 
 
 def _key_alone(field: FieldDescriptor, key: FieldDescriptor, scope: Scope) -> Iterator[str]:
@@ -194,13 +211,3 @@ def _item(field: FieldDescriptor, value: str, scope: Scope) -> str:
     if read := _READERS.get(field.cpp_type):
         return f"{scope.put(read.__name__, read)}({value})"
     return f"({value} if type({value}) is int else {scope.put('integer', scalars.integer)}({value}))"
-
-
-def _complaint(field: FieldDescriptor, path: str) -> str:
-    """How a fault is told. Lists and maps are read once more, an element at a time, to tell which one is wrong."""
-    if entry := map_entry(field):
-        key, value = (repr(expected(part)) for part in entry)
-        return f"entries(faults, {path!r}, v, (key_{field.name}, {key}), (one_{field.name}, {value}))"
-    if field.is_repeated:
-        return f"elements(faults, {path!r}, v, (one_{field.name}, {expected(field)!r}))"
-    return f"note(faults, {path!r}, {expected(field)!r}, v, error)"

@@ -20,7 +20,7 @@ from gateway.codec.faults import unwritable
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORDS: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 _EXACT: Final = 2.0**53
-_LARGEST_SINGLE: Final = 3.4028234663852886e38
+_bits: Final = struct.Struct("<f").pack
 _STANDARD: Final = str.maketrans("-_", "+/")
 
 
@@ -52,8 +52,7 @@ def real(value: object) -> float:
 def single(value: object) -> float:
     """Read a number of 32 bits."""
     number = real(value)
-    if isfinite(number) and abs(number) > _LARGEST_SINGLE:
-        raise ValueError
+    _bits(number)  # fails if it is too large
     return number
 
 
@@ -117,7 +116,7 @@ def shortest(value: float) -> float | str:
     """Write a number of 32 bits with no more digits than it needs."""
     for digits in range(6, 9):
         short = float(f"{value:.{digits}g}")
-        if isfinite(value) and abs(short) <= _LARGEST_SINGLE and struct.pack("f", short) == struct.pack("f", value):
+        if _bits(short) == _bits(value):
             return double(short)
     return double(value)
 

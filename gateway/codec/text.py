@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -35,13 +35,13 @@ def loads(raw: bytes, *, max_depth: int = DEEPEST) -> object:
 
 
 def _is_deeper(value: object, allowed: int) -> bool:
-    level = [value]
-    for _ in range(allowed + 1):
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    for _ in range(allowed):
         level = [
             item
-            for container in level
-            if isinstance(container, dict | list)
-            for item in (container.values() if isinstance(container, dict) else container)
+            for outer in level
+            for item in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(item, dict | list)
         ]
     return bool(level)
 

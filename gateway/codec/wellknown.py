@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from google.protobuf import duration_pb2, field_mask_pb2
 
 from gateway.codec import values
@@ -10,6 +13,8 @@ from gateway.codec.compiler import Function
 from gateway.codec.faults import unwritable
 from gateway.codec.schema import Dialect
 from gateway.codec.times import read_time
+
+_DURATION: Final = re.compile(r"-?[0-9]+(?:\.[0-9]{1,9})?s")
 
 
 def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
@@ -29,8 +34,8 @@ def known_readers(reader: Lookup) -> dict[str, Function]:
     """Functions that put a JSON value into a message, by the type's full name."""
     return {
         "google.protobuf.Any": AnyReader(reader),
-        "google.protobuf.Duration": _read_in_words,
-        "google.protobuf.FieldMask": _read_in_words,
+        "google.protobuf.Duration": _read_duration,
+        "google.protobuf.FieldMask": _read_mask,
         "google.protobuf.ListValue": values.read_list,
         "google.protobuf.Struct": values.read_struct,
         "google.protobuf.Timestamp": read_time,
@@ -45,7 +50,13 @@ def _write_in_words(message: duration_pb2.Duration | field_mask_pb2.FieldMask) -
         raise unwritable(str(error).removesuffix(".")) from None
 
 
-def _read_in_words(value: object, message: duration_pb2.Duration | field_mask_pb2.FieldMask) -> None:
+def _read_duration(value: object, message: duration_pb2.Duration) -> None:
+    if type(value) is not str or not _DURATION.fullmatch(value):
+        raise ValueError
+    message.FromJsonString(value)
+
+
+def _read_mask(value: object, message: field_mask_pb2.FieldMask) -> None:
     if type(value) is not str:
         raise TypeError
     message.FromJsonString(value)
