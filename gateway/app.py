@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 import orjson
 from aiohttp import web
@@ -14,7 +14,7 @@ from gateway import accept
 from gateway.calls import Calls
 from gateway.cards import Cards
 from gateway.codec import V1
-from gateway.cors import Cors
+from gateway.cors import ANYBODY, Cors
 from gateway.headers import HeaderMap
 from gateway.jsonrpc import JsonRpc
 from gateway.openapi.page import OpenApiPage
@@ -23,7 +23,7 @@ from gateway.proxies import Proxies
 from gateway.readers import Readers
 from gateway.replies import Answering, Reply
 from gateway.rest import Rest
-from gateway.routes import Table, Unknown, WrongVerb
+from gateway.routes import Table, WrongVerb
 from gateway.upstream import Upstream
 from generated import a2a_pb2, discovery_pb2
 
@@ -34,16 +34,19 @@ Page = Callable[[web.BaseRequest], Awaitable[Reply]]
 
 _GET = ("GET", "HEAD", "OPTIONS")
 _POST = ("OPTIONS", "POST")
+_ANY = ("DELETE", "GET", "HEAD", "OPTIONS", "POST")
+"""What the server as a whole understands."""
 
 
 class Gateway:
     """Answers HTTP requests by calling an upstream."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that can be chosen about it
         self,
         upstream: Upstream,
         *,
         base: str,
+        public_url: str = "",
         options: Options | None = None,
         codes: ErrorCodes = "1.0.1",
         services: Sequence[ServiceDescriptor] = (A2A,),
@@ -57,7 +60,7 @@ class Gateway:
             codec=V1,
             codes=codes,
             header_map=HeaderMap(options.forward_headers, options.forward_well_known),
-            proxies=Proxies(options.trusted_proxies),
+            proxies=Proxies(options.trusted_proxies, public_url),
             readers=self.readers,
             cards=Cards(base=base, max_age=options.card_max_age, others=options.upstream_doors),
             cors=Cors(options.cors_origins),
@@ -82,39 +85,39 @@ class Gateway:
     async def __call__(self, request: web.BaseRequest) -> Answering:
         """Answer one request."""
         path, _, query = request.raw_path.partition("?")
-        if not path.startswith("/"):  # the absolute form, as proxies send it
+        if not path.startswith("/") and path != "*":  # the absolute form, as proxies send it
             path = request.rel_url.raw_path or "/"
-        if request.method == "OPTIONS":
-            return self._options(request, path)
-        if path == "/":
-            return await self._root(request, query)
-        if (page := self._pages.get(path)) is not None:
-            response: Answering = await self._page(request, page)
-        else:
-            response = await self._rest(request, path, query)
-        self._cors.mark(request, response)
-        return response
-
-    async def _root(self, request: web.BaseRequest, query: str) -> Answering:
-        if request.method != "POST":
-            return self._wrong_verb(request, _POST)
-        response = await self._jsonrpc(request, query)
-        self._cors.mark(request, response)
-        return response
-
-    async def _page(self, request: web.BaseRequest, page: Page) -> Reply:
-        return await page(request) if request.method in _GET else self._wrong_verb(request, _GET)
-
-    def _wrong_verb(self, request: web.BaseRequest, verbs: Sequence[str]) -> Reply:
-        return self._rest.refusal(request, WrongVerb(verbs))
-
-    def _options(self, request: web.BaseRequest, path: str) -> Reply:
         try:
-            return self._cors.preflight(request, self._verbs(path))
-        except (A2AError, Unknown) as error:
-            return self._rest.refusal(request, error)
+            answer = await self._answer(request, path, query)
+        except ConnectionError:  # the client's: nobody is there to be told
+            raise
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            answer = self._rest.refusal(request, error)
+            if self._is_public(path):
+                answer.fields = [*answer.fields, *ANYBODY]
+        self._cors.mark(request, answer)
+        return answer
+
+    async def _answer(self, request: web.BaseRequest, path: str, query: str) -> Answering:
+        verb = request.method
+        if verb == "OPTIONS":
+            return self._cors.preflight(request, self._verbs(path), public=self._is_public(path))
+        if path == "/":
+            return await self._jsonrpc(request, query) if verb == "POST" else _refuse(_POST)
+        if (page := self._pages.get(path)) is not None:
+            return await page(request) if verb in _GET else _refuse(_GET)
+        return await self._rest(request, path, query)
+
+    def _is_public(self, path: str) -> bool:
+        """Whether any page may read what is there (CONF-77)."""
+        try:
+            return self._table.match("GET", path).route.method.containing_service is DISCOVERY
+        except (LookupError, A2AError):
+            return False
 
     def _verbs(self, path: str) -> Sequence[str]:
+        if path == "*":
+            return _ANY
         if path == "/":
             return _POST
         if path in self._pages:
@@ -132,10 +135,14 @@ class Gateway:
 
     async def _readyz(self, request: web.BaseRequest) -> Reply:
         """Ready: calls would be served now."""
+        del request
         if await self._upstream.ready():
             return _told({"status": "ready"})
-        error = A2AError(Reason.UNAVAILABLE, "Calls would not be served now.", retry_after=1)
-        return self._rest.refusal(request, error)
+        raise A2AError(Reason.UNAVAILABLE, "Calls would not be served now.", retry_after=1)
+
+
+def _refuse(verbs: Sequence[str]) -> NoReturn:
+    raise WrongVerb(verbs)
 
 
 def _told(value: object) -> Reply:

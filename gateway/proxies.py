@@ -34,7 +34,8 @@ class Report(NamedTuple):
 class Proxies:
     """Knows whose words to take."""
 
-    def __init__(self, trusted: Iterable[str]) -> None:
+    def __init__(self, trusted: Iterable[str], public_url: str = "") -> None:
+        self._public_url = public_url.rstrip("/")
         self._trusted = [network_of(text) for text in trusted]
 
     def client(self, request: web.BaseRequest) -> str:
@@ -46,7 +47,9 @@ class Proxies:
         return (told.pop() or peer) if len(told) == 1 else peer
 
     def base(self, request: web.BaseRequest) -> str:
-        """The URL that the client used, without path; empty when nobody trustworthy says."""
+        """The URL that clients use, without a call's path; empty when nobody trustworthy says, the operator first."""
+        if self._public_url:
+            return self._public_url
         if not self._trusts(request.remote or ""):
             return ""
         told = {self._url(request, report) for report in _reports(request)}

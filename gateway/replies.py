@@ -14,6 +14,7 @@ SERVER = "a2a-server"
 
 Fields = Sequence[tuple[str, str]]
 
+_HTTP_1_1 = (1, 1)
 _BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _FULL = 64 * 1024
 """From how many unsent bytes on a connection has to wait for its client to read."""
@@ -39,32 +40,31 @@ class Reply:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError
-        transport.write(self._bytes(request))
+        transport.write(self.text(version=request.version, head=request.method == "HEAD"))
         if transport.get_write_buffer_size() > _FULL:
             await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Nothing is left to write."""
 
-    def _bytes(self, request: web.BaseRequest) -> bytes:
-        head = [_head(self.status, self.content_type), _date(int(time.time()))]
-        head += [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in map(_safe, self.fields)]
+    def text(self, *, version: tuple[int, int] = _HTTP_1_1, head: bool = False) -> bytes:
+        """All of it as it is sent; `head` leaves the body out."""
+        lines = [_head(self.status, self.content_type), _date(int(time.time()))]
+        lines += [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in map(_safe, self.fields)]
         if not any(name == "Cache-Control" for name, _ in self.fields):
-            head.append(b"Cache-Control: no-store\r\n")  # what it says is for its caller, and soon out of date
+            lines.append(b"Cache-Control: no-store\r\n")  # what it says is for its caller, and soon out of date
         if not self.keep_alive:
-            head.append(b"Connection: close\r\n")
-        elif request.version < _HTTP_1_1:
-            head.append(b"Connection: keep-alive\r\n")
+            lines.append(b"Connection: close\r\n")
+        elif version < _HTTP_1_1:
+            lines.append(b"Connection: keep-alive\r\n")
         if self.status in _BODILESS:
-            return b"".join([*head, b"\r\n"])
-        head.append(b"Content-Length: %d\r\n\r\n" % len(self.body))
-        return b"".join(head if request.method == "HEAD" else [*head, self.body])
+            return b"".join([*lines, b"\r\n"])
+        lines.append(b"Content-Length: %d\r\n\r\n" % len(self.body))
+        return b"".join(lines if head else [*lines, self.body])
 
 
 Answering = Reply | web.StreamResponse
 """What a request is answered with: at once, or bit by bit."""
-
-_HTTP_1_1 = (1, 1)
 
 
 @lru_cache(maxsize=256)

@@ -10,9 +10,10 @@ from a2a_server.errors import A2AError, Reason
 from gateway import accept, body, frames
 from gateway.binding import bind
 from gateway.calls import Calls, query_of
+from gateway.content import content_of
 from gateway.errors import explain
 from gateway.replies import Answering, Reply
-from gateway.routes import Match, Table, Unknown, WrongVerb
+from gateway.routes import Route, Table, Unknown, WrongVerb
 
 DISCOVERY = "a2a_server.discovery.v1.Discovery"
 
@@ -25,32 +26,33 @@ class Rest:
     table: Table
 
     async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Answering:
-        try:
-            return await self._serve(request, self.table.match(request.method, path), query)
-        except Exception as error:  # noqa: BLE001 - every error has a shape
-            return self.refusal(request, error)
-
-    async def _serve(self, request: web.BaseRequest, match: Match, text: str) -> Answering:
-        wanted = request.headers.get("Accept")
-        method = match.route.method
-        kind = accept.stream(wanted) if method.server_streaming else accept.unary(wanted)
-        raw = await body.read(request, self.calls.options) if request.can_read_body else b""
-        if raw:
-            accept.must_be_json(request.headers.get("Content-Type"))
-        query = query_of(text)
-        message = bind(match, query, raw, self.calls.codec)
+        """Serve a call; what is wrong with it is raised, and `refusal` says it."""
+        route, _ = match = self.table.match(request.method, path)
+        method, accepted = route.method, accept.asked(request.headers)
+        public = method.containing_service.full_name == DISCOVERY
+        kind = (accept.stream if method.server_streaming else accept.unary)(None if public else accepted)
+        parameters = query_of(query)
+        message = bind(match, parameters, await self._body(request, route), self.calls.codec)
         if method.server_streaming:
             form = frames.LINES if kind == accept.NDJSON else frames.REST
-            return await self.calls.stream(request, query, method, message, frames=form)
-        told = await self.calls.unary(request, query, method, message)
-        if method.containing_service.full_name == DISCOVERY:
+            return await self.calls.stream(request, parameters, method, message, frames=form)
+        told = await self.calls.unary(request, parameters, method, message)
+        if public:
             return self.calls.cards.answer(request, told.json, told.headers)
-        return Reply(told.json, kind, told.headers)
+        json = content_of(route, told.message, self.calls.codec) if route.response_body else told.json
+        return Reply(json, kind, told.headers)
+
+    async def _body(self, request: web.BaseRequest, route: Route) -> bytes:
+        if not request.can_read_body:
+            return b""
+        if route.body:  # otherwise it will be ignored, whatever it is
+            accept.must_be_json(request.headers.get("Content-Type"))
+        return await body.read(request, self.calls.options)
 
     def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
         failure = explain(_as_a2a(error), self.calls.codes)
         allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
-        kind = accept.of_error(request.headers.get("Accept"))
+        kind = accept.of_error(accept.asked(request.headers))
         return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
 
 
