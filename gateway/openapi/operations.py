@@ -35,10 +35,13 @@ ERROR: Final[Schema] = {
     },
 }
 
-HEADERS: Final = {
-    "A2A-Version": "The version of the protocol that the request follows, such as 1.0.",
-    "A2A-Extensions": "URIs of the extensions to activate, with commas between them.",
-    "Last-Event-ID": "The id of the last event that was seen: the stream continues behind it.",
+HEADERS: Final[dict[str, tuple[str, Schema]]] = {
+    "A2A-Version": ("The version of the protocol that the request follows.", {"type": "string", "enum": ["1.0"]}),
+    "A2A-Extensions": ("URIs of the extensions to activate, with commas between them.", {"type": "string"}),
+    "Last-Event-ID": (
+        "The id of the last event that was seen: the stream continues behind it.",
+        {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    ),
 }
 
 _FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
@@ -55,8 +58,8 @@ _ANSWER_HEADERS = {
 def parameters() -> dict[str, Any]:
     """The headers that every operation takes, to be referred to."""
     return {
-        name: {"name": name, "in": "header", "description": description, "schema": {"type": "string"}}
-        for name, description in HEADERS.items()
+        name: {"name": name, "in": "header", "description": description, "schema": schema}
+        for name, (description, schema) in HEADERS.items()
     }
 
 
