@@ -37,6 +37,7 @@ from gateway.card_file import CardFileError, WithCard, read_card
 from gateway.cards import doors_at
 from gateway.channel import ChannelUpstream, UnusableOptions
 from gateway.door import HttpDoor
+from gateway.drain import Drainable
 from gateway.upstream import Answer, Upstream
 from generated import a2a_pb2 as pb
 
@@ -101,8 +102,10 @@ class Server:
             return
         self.drained = True
         log.info("server.draining", streams=self.pipeline.streams.count)
-        await self.doors.grpc.refuse_health()
         self.pipeline.draining = True
+        await self.doors.grpc.refuse_health()
+        if self.doors.http is not None:
+            self.doors.http.drain()
         await self.core.drain()
         await self.pipeline.streams.settle(LAST_ITEMS)
         self.pipeline.streams.end_all()
@@ -171,18 +174,27 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
         address = Address(at.host, door.port)
         channel = ChannelUpstream(settings.upstream)
         stack.push_async_callback(channel.close)
-        gateway = gateway_of(settings, upstream_of(settings, channel), base_of(settings, address))
+        upstream = Drainable(upstream_of(settings, channel))
+        gateway = gateway_of(settings, upstream, base_of(settings, address))
         await gateway.start()
         stack.push_async_callback(gateway.stop)
         await door.open(gateway)
+        stack.push_async_callback(leave, door, gateway, upstream, settings.limits.drain_grace)
         log.info("gateway.started", http=str(address), upstream=settings.upstream.addresses)
         yield address
+
+
+async def leave(door: HttpDoor, gateway: Gateway, upstream: Drainable, grace: float) -> None:
+    """Let unary calls through a gateway end; when its channels are closed afterwards, streams are told to come back."""
+    log.info("gateway.draining", streams=gateway.readers.count)
+    door.drain()
+    await upstream.drain(grace)
 
 
 def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
     keys = (settings.auth.api_key_header,) if settings.auth.api_keys else ()
     options = replace(settings.gateway, forward_headers=(*settings.gateway.forward_headers, *keys))
-    return Gateway(upstream, base=base, options=options, codes=settings.error_codes)
+    return Gateway(upstream, base=base, public_url=settings.public_url, options=options, codes=settings.error_codes)
 
 
 Unusable = (UnusableOptions, CardFileError)

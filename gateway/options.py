@@ -6,11 +6,11 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator
 
 Count = Annotated[int, Ge(1)]
-Seconds = Annotated[float, Gt(0)]
+Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 
 
 def split(value: object) -> object:

@@ -15,9 +15,6 @@ from a2a_server.settings.sources import Loaded, is_section, sections
 
 WIDTH = 110
 
-_NOT_YET = {("", "http")}
-"""Settings that cannot be set in this release."""
-
 
 def effective(loaded: Loaded) -> str:
     """Print every setting, its value, and who set it; defaults without comment, secrets not at all."""
@@ -61,7 +58,7 @@ def _values(settings: Settings, section: str) -> Iterator[tuple[str, object]]:
     )
     for name in names:
         value = getattr(part, name)
-        if not is_section(type(value)) and (section, name) not in _NOT_YET:
+        if not is_section(type(value)):
             yield name, value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -23,12 +24,13 @@ from a2a_server.settings.auth import Auth, wrong
 from a2a_server.transport.address import Address
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.tenants import Tenants, fault_of
-from gateway.channel.options import ChannelOptions
-from gateway.options import Names, Options, network_of
+from gateway.channel.options import ChannelOptions, target_of
+from gateway.options import RESERVED, Names, Options, network_of, split
 
 MEMORY = "memory:"
 SQLITE = "sqlite:///"
 CLOSED = "none"
+_ORIGIN = re.compile(r"https?://[^/?#@\s]+/?")
 
 
 def _parsed(value: str) -> str:
@@ -136,6 +138,17 @@ class Settings(BaseSettings):
                 raise wrong(f"limits.{field.name}", value, f"must be at least {least}")
         return limits
 
+    @field_validator("upstream", mode="before")
+    @classmethod
+    def _callable(cls, value: object) -> object:
+        addresses = split(value.get("addresses", ())) if isinstance(value, dict) else ()
+        for address in addresses if isinstance(addresses, (list, tuple)) else ():
+            try:
+                target_of(str(address))
+            except ValueError:
+                raise wrong("upstream.addresses", address, "must be HOST:PORT, such as 127.0.0.1:50051") from None
+        return value
+
     @field_validator("gateway")
     @classmethod
     def _understood(cls, options: Options) -> Options:
@@ -147,10 +160,11 @@ class Settings(BaseSettings):
                     "gateway.trusted_proxies", text, "must be addresses or networks, such as 10.0.0.0/8"
                 ) from None
         for origin in options.cors_origins:
-            if origin != "*" and not (
-                origin.startswith(("http://", "https://")) and urlsplit(origin).path in ("", "/")
-            ):
+            if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise wrong("gateway.cors_origins", origin, "must be origins such as https://console.example, or *")
+        for name in options.forward_headers:
+            if name.lower() in RESERVED:
+                raise wrong("gateway.forward_headers", name, "is a header that HTTP/2 or gRPC keep for themselves")
         return options
 
     @model_validator(mode="after")

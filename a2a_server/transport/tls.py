@@ -35,8 +35,9 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
     credentials(tls)  # says which file cannot be read
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
     try:
-        context.load_cert_chain(tls.cert, tls.key)
+        context.load_cert_chain(tls.cert, tls.key, password="")  # or OpenSSL would ask on the terminal
         if tls.client_ca:
             context.load_verify_locations(tls.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED

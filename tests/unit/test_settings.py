@@ -63,6 +63,10 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         "A2A_AUTH__API_KEY_HEADER": "x-key",
         "A2A_LOG__FORMAT": "json",
         "A2A_STRICT_VERSION": "1",
+        "A2A_GATEWAY__TRUSTED_PROXIES": "10.0.0.0/8, ::1",
+        "A2A_GATEWAY__FORWARD_HEADERS": "a2a-*,x-team",
+        "A2A_GATEWAY__CORS_ORIGINS": "https://a.example",
+        "A2A_UPSTREAM__ADDRESSES": "a:1,b:2",
     }
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -74,6 +78,10 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.auth.tokens[0].digest == b"\x0a" * 32
     assert settings.auth.api_key_header == "x-key"
     assert settings.strict_version
+    assert settings.gateway.trusted_proxies == ("10.0.0.0/8", "::1")
+    assert settings.gateway.forward_headers == ("a2a-*", "x-team")
+    assert settings.gateway.cors_origins == ("https://a.example",)
+    assert settings.upstream.addresses == ("a:1", "b:2")
 
 
 def test_the_file_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +124,26 @@ WRONG = [
         {"gateway": {"cors_origins": "console.example"}},
         "gateway.cors_origins = 'console.example' (flag): must be origins such as https://console.example, or *",
     ),
+    (
+        {"gateway": {"cors_origins": "https://a.example/page"}},
+        "gateway.cors_origins = 'https://a.example/page' (flag): must be origins",
+    ),
+    ({"gateway": {"cors_origins": "null"}}, "gateway.cors_origins = 'null' (flag): must be origins"),
+    (
+        {"gateway": {"forward_headers": "x-team,Content-Type"}},
+        "gateway.forward_headers = 'Content-Type' (flag): is a header that HTTP/2 or gRPC keep for themselves",
+    ),
+    ({"gateway": {"max_body_bytes": 0}}, "gateway.max_body_bytes = 0 (flag): Input should be greater than or equal"),
+    ({"gateway": {"body_timeout": 0}}, "gateway.body_timeout = 0 (flag): Input should be greater than 0"),
+    ({"gateway": {"keep_alive": "inf"}}, "gateway.keep_alive = 'inf' (flag): Input should be less than or equal"),
+    ({"gateway": {"card_max_age": -1}}, "gateway.card_max_age = -1 (flag): Input should be greater than or equal"),
+    ({"public_url": "ftp://agents.example"}, "public_url = 'ftp://agents.example' (flag): must be a URL such as"),
+    ({"public_url": "https://agents.example?a=b"}, "(flag): must be a URL such as"),
+    (
+        {"upstream": {"addresses": "127.0.0.1:1,agents.example"}},
+        "upstream.addresses = 'agents.example' (flag): must be HOST:PORT, such as 127.0.0.1:50051",
+    ),
+    ({"upstream": {"addresses": ["a:99999"]}}, "upstream.addresses = 'a:99999' (flag): must be HOST:PORT"),
     ({"store": "mysql://x"}, "store = 'mysql://x' (flag): must be memory: or sqlite:///PATH"),
     ({"store": "sqlite:///"}, "must be memory: or sqlite:///PATH"),
     ({"store": "postgresql://u:pw@db/a2a"}, "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives with a later"),
@@ -172,6 +200,13 @@ def test_all_faults_are_told_at_once() -> None:
         {"store": "sqlite:////var/lib/a2a.db"},
         {"store": "memory:"},
         {"tenants": ["a", "b"], "default_tenant": "b"},
+        {"http": "none"},
+        {"http": "[::1]:0"},
+        {"public_url": "https://example.com/a2a/"},
+        {"upstream": {"addresses": "127.0.0.1:1, [::1]:2, dns:///agents:3"}},
+        {"gateway": {"cors_origins": "*"}},
+        {"gateway": {"cors_origins": "https://a.example, http://localhost:3000/"}},
+        {"gateway": {"trusted_proxies": "10.0.0.0/8, ::1, 192.0.2.1/24"}},
     ],
 )
 def test_right_values_are_taken(flags: dict[str, object]) -> None:

@@ -1,0 +1,52 @@
+"""A gateway that is told to stop while its upstream goes on: calls end, new ones go elsewhere (spec: DURA-08)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+
+from a2a_server.errors import A2AError, Reason
+from gateway.upstream import Answer, Context, Stream, Upstream
+
+
+class Drainable:
+    """An upstream, until it is drained."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._draining = False
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+        self._admit()
+        self._calls += 1
+        self._idle.clear()
+        try:
+            return await self._upstream.unary(method, request, context)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Stream:
+        self._admit()
+        return await self._upstream.stream(method, request, context)
+
+    async def ready(self) -> bool:
+        return not self._draining and await self._upstream.ready()
+
+    async def drain(self, seconds: float) -> None:
+        """Refuse new calls, and wait for those that somebody waits for. Streams may not end, but can be resumed."""
+        self._draining = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+
+    def _admit(self) -> None:
+        if self._draining:
+            raise A2AError(Reason.UNAVAILABLE, "The gateway is stopping.", retry_after=1)
