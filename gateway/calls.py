@@ -14,7 +14,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.errors import ErrorCodes, Violation, refuse
+from a2a_server.errors import ErrorCodes, Violation, deadline_exceeded, refuse
 from gateway import headers
 from gateway.cards import Cards
 from gateway.codec import Codec
@@ -91,6 +91,8 @@ class Calls:
                 found.metadata[headers.VERSION] = (*found.metadata.get(headers.VERSION, ()), value)
             elif name == CURSOR:
                 _agree(found.metadata, value)
+        if found.timeout == 0:  # before anything has begun; what is quick would be answered all the same
+            raise deadline_exceeded(0)
         return Context(found.metadata, found.timeout, self.proxies.client(request), found.binary)
 
 

@@ -53,6 +53,13 @@ _JSONRPC: dict[int, Reason] = {
     code.FAILED_PRECONDITION: Reason.UNSUPPORTED_OPERATION,
     code.UNIMPLEMENTED: Reason.UNSUPPORTED_OPERATION,
 }
+_STANDARD = {
+    -32700: "Invalid JSON payload",
+    -32600: "Request payload validation error",
+    -32601: "Method not found",
+    -32602: "Invalid parameters",
+    -32603: "Internal error",
+}
 _DOMAINS = frozenset({A2A_DOMAIN, SERVER_DOMAIN})
 _WORD = re.compile(r"_([a-z0-9])")
 _PATH = re.compile(r'\["(?:[^"\\]|\\.)*"\]|[^\[]+|\[')
@@ -80,8 +87,10 @@ class Failure:
         return orjson.dumps({"error": {"code": self.code, "message": self.message, "details": self.details}})
 
     def jsonrpc_error(self) -> dict[str, Any]:
-        """The error object of JSON-RPC (ERRS-04, JRPC-08)."""
-        error: dict[str, Any] = {"code": self.jsonrpc, "message": self.message}
+        """The error object of JSON-RPC (ERRS-04, JRPC-08). What has a standard message begins with it."""
+        standard = _STANDARD.get(self.jsonrpc, "")
+        own = "" if self.message.rstrip(".") == standard else self.message
+        error: dict[str, Any] = {"code": self.jsonrpc, "message": ": ".join(filter(None, (standard, own)))}
         if self.details:
             error["data"] = self.details
         return error

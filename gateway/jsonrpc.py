@@ -19,14 +19,6 @@ from gateway.errors import explain
 from gateway.frames import JsonRpcFrames
 from gateway.replies import Answering, Reply
 
-SAYINGS = {
-    Reason.PARSE_ERROR: "Invalid JSON payload",
-    Reason.INVALID_REQUEST: "Request payload validation error",
-    Reason.METHOD_NOT_FOUND: "Method not found",
-    Reason.INVALID_PARAMS: "Invalid parameters",
-}
-"""The standard messages of the specification; what exactly was wrong follows them."""
-
 _HTTP_LEVEL = frozenset({401, 403, 408, 413, 415, 429, 503})
 """Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
 
@@ -94,7 +86,7 @@ class JsonRpc:
 
 def wrong(reason: Reason, field: str, description: str) -> NoReturn:
     violations = [Violation(field, description)] if field else []
-    raise A2AError(reason, f"{SAYINGS[reason]}: {description}", violations=violations)
+    raise A2AError(reason, f"{field}: {description}" if field else description, violations=violations)
 
 
 def id_of(value: object) -> bytes:

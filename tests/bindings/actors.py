@@ -146,6 +146,19 @@ def watch_writes(store: Store) -> list[Write]:
     return writes
 
 
+def watch_calls(world: World) -> list[str]:
+    """The unary calls that reach the pipeline from now on; clients of several connections may overtake each other."""
+    arrived: list[str] = []
+    unary = world.pipeline.unary
+
+    async def watched(rpc: str, *args: Any, **kwargs: Any) -> Any:
+        arrived.append(rpc)
+        return await unary(rpc, *args, **kwargs)
+
+    world.pipeline.unary = watched  # type: ignore[method-assign]
+    return arrived
+
+
 def hold_commits(store: Store) -> Gate:
     """Let no commit through before the gate opens."""
     gate, commit = Gate(), store.commit
@@ -187,8 +200,10 @@ async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
 
 async def at_rest(world: World) -> None:
     """Wait until nothing is left of any call or turn."""
-    core, streams = world.core, world.pipeline.streams
+    core, streams, http = world.core, world.pipeline.streams, world.http
     await until(lambda: not (core.runs.live or core.shop.log.watched or streams.count or core.shop.slots.running))
+    if http is not None:
+        await until(lambda: not http.gateway.readers.count)
 
 
 async def begun(world: World) -> str:

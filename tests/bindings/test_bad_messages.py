@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -12,6 +13,7 @@ from a2a_server.ports.store import Store
 from a2a_server.transport.options import GrpcOptions
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import COMPLETED, Actor, asking, at_rest, echo
+from tests.support.doors import OPTIONS
 from tests.support.world import Refusal, World, refused, say, serving
 
 ROLES = "ROLE_USER, ROLE_AGENT"
@@ -73,10 +75,6 @@ BAD: dict[str, tuple[Change, dict[str, str]]] = {
     "several empty parts": (
         lambda r: r.message.parts.extend([pb.Part(), pb.Part(text="fine"), pb.Part()]),
         {"message.parts[1]": CONTENT, "message.parts[3]": CONTENT},
-    ),
-    "data without a value": (
-        lambda r: r.message.parts[0].data.SetInParent(),
-        {"message.parts[0].data": "holds no value; JSON's null is `null_value`"},
     ),
     "too many parts": (
         lambda r: r.message.parts.extend([pb.Part(text="x")] * 1_000),
@@ -286,6 +284,7 @@ async def send_raw(world: World, raw: bytes) -> pb.SendMessageResponse:
         (field(TEXT, b"one") + field(TEXT, b"two"), pb.Part(text="two")),
     ],
 )
+@pytest.mark.only_through("grpc", why="is about bytes on gRPC's wire")
 async def test_of_several_contents_on_the_wire_the_last_one_counts(part: bytes, expected: pb.Part) -> None:
     """Protobuf's rule for a oneof: a decoder keeps the last member, so that gRPC cannot see that there were several."""
     async with serving(agent := echo()) as world:
@@ -294,6 +293,7 @@ async def test_of_several_contents_on_the_wire_the_last_one_counts(part: bytes, 
 
 
 @pytest.mark.req("GEN-06")
+@pytest.mark.only_through("grpc", why="is about bytes on gRPC's wire")
 async def test_unknown_members_are_ignored(store: Store) -> None:
     unknown = field(15, b"from the future") + field(14, 7)
     raw = on_the_wire(field(TEXT, b"hello") + unknown) + unknown
@@ -315,6 +315,7 @@ def _malformed() -> Iterator[bytes]:
 
 @pytest.mark.req("GEN-03", "ERRS-07")
 @pytest.mark.parametrize("raw", list(_malformed()))
+@pytest.mark.only_through("grpc", why="is about bytes on gRPC's wire")
 async def test_bytes_that_are_no_message(raw: bytes) -> None:
     async with serving(agent := echo()) as world:
         refusal = await refused(send_raw(world, raw))
@@ -329,7 +330,18 @@ async def test_bytes_that_are_no_message(raw: bytes) -> None:
         await untouched(world, agent)
 
 
+@pytest.mark.req("SEND-02")
+@pytest.mark.only_through("grpc", why="JSON cannot write a Value without a value")
+async def test_data_without_a_value() -> None:
+    async with serving(agent := echo()) as world:
+        request = changed(lambda request: request.message.parts[0].data.SetInParent())
+        refusal = await refused(world.stub.SendMessage(request))
+        assert refusal.fields == {"message.parts[0].data": "holds no value; JSON's null is `null_value`"}
+        await untouched(world, agent)
+
+
 @pytest.mark.req("GEN-04")
+@pytest.mark.only_through("grpc", why="is about bytes on gRPC's wire")
 async def test_no_bytes_are_an_empty_message() -> None:
     async with serving(echo()) as world:
         assert (await refused(send_raw(world, b""))).fields == {"message": "is required"}
@@ -338,7 +350,8 @@ async def test_no_bytes_are_an_empty_message() -> None:
 @pytest.mark.req("LIMT-01", "GEN-03")
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_message_over_the_size_limit_is_not_even_read(*, streaming: bool) -> None:
-    async with serving(agent := echo(), grpc_options=GrpcOptions(max_message_bytes=100_000)) as world:
+    grpc_options, http_options = GrpcOptions(max_message_bytes=100_000), replace(OPTIONS, max_body_bytes=100_000)
+    async with serving(agent := echo(), grpc_options=grpc_options, http_options=http_options) as world:
         request = say("x" * 100_001)
         refusal = await refused(world.stream(request) if streaming else world.stub.SendMessage(request))
         assert refusal.code == grpc.StatusCode.RESOURCE_EXHAUSTED

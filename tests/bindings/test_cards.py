@@ -42,6 +42,7 @@ async def card_of(agent: Agent | None = None, **settings: Any) -> AsyncIterator[
 
 
 @pytest.mark.req("CARD-02", "CARD-09")
+@pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_everything_that_is_required_is_there() -> None:
     async with card_of() as (card, _):
         assert not required_violations(card)
@@ -59,6 +60,7 @@ async def test_everything_that_is_required_is_there() -> None:
 
 
 @pytest.mark.req("CARD-03", "CARD-04", "CARD-05", "CARD-06", "CARD-07", "VERS-05")
+@pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_the_interface_is_where_the_card_says() -> None:
     async with card_of() as (card, channel):
         interface = card.supported_interfaces[0]
@@ -71,12 +73,14 @@ async def test_the_interface_is_where_the_card_says() -> None:
 
 
 @pytest.mark.req("CARD-03", "CARD-07")
+@pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_behind_a_proxy_the_card_says_what_the_operator_says() -> None:
     async with card_of(public_grpc="agents.example.com:443") as (card, _):
         assert card.supported_interfaces[0].url == "agents.example.com:443"
 
 
 @pytest.mark.req("CARD-03")
+@pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_an_agents_own_idea_of_its_interfaces_is_not_believed() -> None:
     class Boaster:
         def __init__(self, agent: Agent) -> None:
@@ -103,6 +107,7 @@ async def test_an_agents_own_idea_of_its_interfaces_is_not_believed() -> None:
 
 
 @pytest.mark.req("MSGS-04", "CARD-10", "SECR-03", "AUTN-04")
+@pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_the_card_declares_what_is_verified_and_holds_no_secret() -> None:
     auth = {
         "tokens": [{"owner": "ann", "hash": hashed(SECRET)}],
@@ -130,6 +135,7 @@ async def test_the_card_declares_what_is_verified_and_holds_no_secret() -> None:
 
 
 @pytest.mark.req("MSGS-04")
+@pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_without_authentication_nothing_is_required() -> None:
     async with card_of() as (card, _):
         assert not card.security_schemes
@@ -137,6 +143,7 @@ async def test_without_authentication_nothing_is_required() -> None:
 
 
 @pytest.mark.req("CARD-08", "CAPA-01", "CAPA-02", "CAPA-03")
+@pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_flags_are_told_even_when_they_are_off() -> None:
     async with card_of(Stage(streaming=False).agent) as (card, _):
         capabilities = json_format.MessageToDict(card)["capabilities"]

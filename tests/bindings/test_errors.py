@@ -171,6 +171,7 @@ async def test_endless_faults_fit_into_the_trailers() -> None:
 
 @pytest.mark.req("ERRS-07")
 @pytest.mark.parametrize("rpc", ["SendMessage", "GetTask", "ListTasks", "CancelTask"])
+@pytest.mark.only_through("grpc", why="is about bytes on gRPC's wire")
 async def test_bytes_that_are_no_request_are_the_clients_fault(rpc: str) -> None:
     async with serving(Stage().agent) as world:
         call: Any = world.channel.unary_unary(f"/lf.a2a.v1.A2AService/{rpc}")
@@ -205,7 +206,7 @@ async def test_what_may_work_later_is_told_apart_and_says_when() -> None:
             (retry,) = [detail for detail in details if isinstance(detail, error_details_pb2.RetryInfo)]
             assert retry.retry_delay.ToSeconds() == 1
             assert SECRET not in str(details)
-        assert (await refused(world.stub.GetTask(pb.GetTaskRequest()))).code.name == "INVALID_ARGUMENT"
+        assert (await refused(world.stub.SendMessage(pb.SendMessageRequest()))).code.name == "INVALID_ARGUMENT"
 
 
 @pytest.mark.req("ERRS-07", "SECR-03")

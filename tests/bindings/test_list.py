@@ -219,22 +219,16 @@ async def test_history_length_cuts_each_task_of_the_page() -> None:
 
 
 @pytest.mark.req("LIST-16", "LIST-08", "HIST-05", "ERRS-05")
-async def test_all_faults_of_a_list_are_named_at_once() -> None:
+async def test_all_faults_of_a_list_are_named_at_once(door: str) -> None:
     wrong = pb.ListTasksRequest(page_size=500, history_length=-1, context_id="x" * 257, tenant="a/b")
     wrong.status = 99  # type: ignore[assignment]  # a client may know more states than we
-    wrong.status_timestamp_after.seconds = -(10**12)
+    wrong.status_timestamp_after.seconds = -(10**12) if door == "grpc" else 0  # JSON has no such time
     async with serving(Stage().agent) as world:
         refusal = await refused(world.stub.ListTasks(wrong))
 
     assert refusal.code.name == "INVALID_ARGUMENT"
-    assert set(refusal.fields) == {
-        "page_size",
-        "history_length",
-        "context_id",
-        "tenant",
-        "status",
-        "status_timestamp_after",
-    }
+    expected = {"page_size", "history_length", "context_id", "tenant", "status"}
+    assert set(refusal.fields) == expected | ({"status_timestamp_after"} if door == "grpc" else set())
     assert refusal.fields["page_size"] == "must lie in 1..100, got 500"
     assert set(refusal.fields["status"].replace(",", "").split()) >= ALLOWED
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import grpc
 import pytest
@@ -15,7 +12,6 @@ from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
 from tests.bindings.actors import (
     COMPLETED,
     WORKING,
@@ -103,15 +99,8 @@ async def test_the_log_is_numbered_without_gaps(store: Store) -> None:
         assert assembled == task
 
 
-@asynccontextmanager
-async def sluggish(world: World) -> AsyncIterator[Any]:
-    """A client with the smallest window there is, so that what it does not read piles up at the server."""
-    options = (("grpc.http2.lookahead_bytes", 16 * 1024), ("grpc.http2.bdp_probe", 0))
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{world.port}", options=options) as channel:
-        yield a2a_pb2_grpc.A2AServiceStub(channel)
-
-
 @pytest.mark.req("RPLY-06", "ORDR-03")
+@pytest.mark.not_through("rest-far", "jsonrpc-far", why="a channel's window holds more than is written here")
 async def test_a_reader_that_falls_behind_is_cut_and_comes_again(store: Store) -> None:
     """The slow one is told so; neither the agent nor the quick one waits."""
     gate, end, quick = Gate(), Gate(), 0
@@ -131,10 +120,10 @@ async def test_a_reader_that_falls_behind_is_cut_and_comes_again(store: Store) -
             quick += item.HasField("artifact_update")
 
     limits = Limits(stream_lag=50, drain_grace=0.05)
-    async with serving(Actor(act), store=store, limits=limits) as world, sluggish(world) as stub:
+    async with serving(Actor(act), store=store, limits=limits) as world, world.sluggish() as slowly:
         task = await world.send(say(configuration=NOW))
         request = pb.SubscribeToTaskRequest(id=task.id)
-        slow = aiter(stub.SubscribeToTask(request))
+        slow = aiter(slowly.stub.SubscribeToTask(request))
         await anext(slow)
         reading = asyncio.ensure_future(follow_quickly(world, task.id))
         await until(lambda: world.pipeline.streams.count == 2)
@@ -144,7 +133,7 @@ async def test_a_reader_that_falls_behind_is_cut_and_comes_again(store: Store) -
         assert (told.code, told.reason) == (grpc.StatusCode.UNAVAILABLE, "SLOW_READER")
         assert told.metadata == {"taskId": task.id}
         assert sum(item.HasField("artifact_update") for item in seen) < 100
-        again = aiter(stub.SubscribeToTask(request))
+        again = aiter(slowly.stub.SubscribeToTask(request))
         assert texts((await anext(again)).task.artifacts[0])[0].strip() == "149"
         end.open()
         assert kinds([item async for item in again]) == ["COMPLETED"]
@@ -171,10 +160,10 @@ async def test_a_prompt_reader_is_not_cut_for_a_burst(store: Store) -> None:
 @pytest.mark.req("ORDR-02")
 async def test_streams_of_different_clients_end_together(store: Store) -> None:
     gate = Gate()
-    async with serving(waiting(gate), store=store) as world, sluggish(world) as stub:
+    async with serving(waiting(gate), store=store) as world, world.sluggish() as slowly:
         sender = asyncio.ensure_future(world.stream(say()))
         task_id = await begun(world)
-        other = aiter(stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task_id)))
+        other = aiter(slowly.stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task_id)))
         await anext(other)
         await world.reaches(task_id, WORKING)
         gate.open()

@@ -90,6 +90,7 @@ async def test_the_default_tenant_is_the_one_in_the_settings() -> None:
 
 @pytest.mark.req("TENA-07")
 @pytest.mark.parametrize("name", ["tasks", "v1", "extendedAgentCard", ".well-known", "message:send", "a/b", "x" * 256])
+@pytest.mark.only_through("grpc", why="never gets as far as a door")
 def test_tenants_that_would_hide_behind_a_route_are_refused_at_the_start(name: str) -> None:
     with pytest.raises(ValueError, match="tenant"):
         Tenants(frozenset({name}))
@@ -98,6 +99,7 @@ def test_tenants_that_would_hide_behind_a_route_are_refused_at_the_start(name: s
 
 
 @pytest.mark.req("TENA-06")
+@pytest.mark.only_through("grpc", why="never gets as far as a door")
 def test_the_default_tenant_must_be_one_that_is_served() -> None:
     with pytest.raises(ValueError, match="default tenant"):
         Tenants(frozenset({"north"}), default="south")

@@ -1,10 +1,10 @@
-"""An agent behind a real gRPC door on a free loopback port, over any store, for one test."""
+"""An agent behind real doors on free loopback ports, over any store, for one test."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +28,12 @@ from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import GrpcDoor
 from a2a_server.transport.servicer import Servicer
 from a2a_server.transport.streams import OpenStreams
+from gateway.options import Options
 from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc, discovery_pb2_grpc
+from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
+
+DOOR: Door = "grpc"
+"""The door that clients use where a test names none; tests/bindings runs its tests through each."""
 
 
 @dataclass
@@ -43,6 +47,14 @@ class World:
     stub: Any
     discovery: Any
     door: GrpcDoor
+    through: Door = "grpc"
+    http: OpenGateway | None = None
+    """The gateway, where the client goes through one."""
+
+    def sluggish(self) -> AbstractAsyncContextManager[Client]:
+        """Another client, for what it means not to read."""
+        base = self.http.base if self.http else ""
+        return client_of(self.through, grpc_port=self.port, base=base, sluggish=True)
 
     async def send(self, request: pb.SendMessageRequest, **kwargs: Any) -> pb.Task:
         """A send that must be answered with a task."""
@@ -81,8 +93,11 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     push_notifications: bool = False,
     observers: Sequence[Observer] = (),
     keep_open_on_input: bool = False,
+    through: Door | None = None,
+    http_options: Options = OPTIONS,
 ) -> AsyncIterator[World]:
     """Run a server for the duration of the block; drained and closed afterwards."""
+    through = through or DOOR
     store = store or MemoryStore()
     authenticator = authenticator or Anonymous()
     streams = streams or StreamOptions()
@@ -105,15 +120,17 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     open_streams = OpenStreams(per_caller=streams.per_caller, total=streams.total, write_timeout=streams.write_timeout)
     pipeline = Pipeline(core.operations, authenticator, rules, open_streams)
     await door.serve(Servicer(pipeline))
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        stub = a2a_pb2_grpc.A2AServiceStub(channel)
-        discovery = discovery_pb2_grpc.DiscoveryStub(channel)
-        try:
-            yield World(core, pipeline, port, channel, stub, discovery, door)
-        finally:
-            await core.drain()
-            await door.stop(0.2)
-            await store.close()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        stack.push_async_callback(door.stop, 0.2)
+        http = None
+        if through != "grpc":
+            upstream = await stack.enter_async_context(upstream_for(through, pipeline, store, port))
+            http = await stack.enter_async_context(http_door(upstream, http_options))
+        stack.push_async_callback(core.drain)
+        channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
+        client = await stack.enter_async_context(client_of(through, grpc_port=port, base=http.base if http else ""))
+        yield World(core, pipeline, port, channel, client.stub, client.discovery, door, through, http)
 
 
 def say(

@@ -1,0 +1,122 @@
+"""Every way into a server, each with a stub of the same shape, so that one scenario goes through all of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import aiohttp
+import grpc
+
+from a2a_server.ports.store import Store
+from a2a_server.transport.address import Address
+from a2a_server.transport.local import LocalUpstream
+from a2a_server.transport.pipeline import Pipeline
+from gateway.app import Gateway
+from gateway.channel import ChannelOptions, ChannelUpstream
+from gateway.door import HttpDoor
+from gateway.options import FORWARDED, Options
+from gateway.upstream import Answer, Upstream
+from generated import a2a_pb2 as pb
+from generated import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
+from tests.support.door_jsonrpc import JsonRpcStub
+from tests.support.door_rest import RestStub
+
+Door = Literal["grpc", "rest", "jsonrpc", "rest-far", "jsonrpc-far"]
+"""The far ones lead through a gateway that calls the server over gRPC, as one in another process does."""
+
+DOORS: tuple[Door, ...] = get_args(Door)
+HTTP = DOORS[1:]
+
+SERVICE = pb.DESCRIPTOR.services_by_name["A2AService"]
+DISCOVERY = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
+
+_LONG = 256 * 1024
+OPTIONS = Options(
+    forward_headers=(*FORWARDED, "x-user", "x-tenant"),
+    max_url_bytes=_LONG,
+    max_header_bytes=_LONG,
+    max_body_bytes=_LONG**2,
+)
+"""Lets in what `ByHeader` reads, and everything that another door would leave to the pipeline."""
+
+_SMALL = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Client:
+    """What a client calls with."""
+
+    stub: Any
+    discovery: Any
+
+
+@dataclass(frozen=True)
+class OpenGateway:
+    """A gateway that listens."""
+
+    gateway: Gateway
+    port: int
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@asynccontextmanager
+async def http_door(upstream: Upstream, options: Options = OPTIONS) -> AsyncIterator[OpenGateway]:
+    """Serve HTTP for the duration of the block."""
+    door = HttpDoor(Address("127.0.0.1", 0).listen("http"), options)
+    gateway = Gateway(upstream, base=f"http://127.0.0.1:{door.port}", options=options)
+    await gateway.start()
+    try:
+        await door.open(gateway)
+        yield OpenGateway(gateway, door.port)
+    finally:
+        await door.close()
+        await gateway.stop()
+
+
+@asynccontextmanager
+async def upstream_for(door: Door, pipeline: Pipeline, store: Store, port: int) -> AsyncIterator[Upstream]:
+    if not door.endswith("-far"):
+        yield LocalUpstream(pipeline, store, Answer)
+        return
+    upstream = ChannelUpstream(ChannelOptions(addresses=(f"127.0.0.1:{port}",)))
+    try:
+        yield upstream
+    finally:
+        await upstream.close()
+
+
+@asynccontextmanager
+async def client_of(door: Door, *, grpc_port: int, base: str, sluggish: bool = False) -> AsyncIterator[Client]:
+    """A client; a sluggish one has the smallest window there is, so that what it does not read stays at the server."""
+    if door == "grpc":
+        window = (("grpc.http2.lookahead_bytes", _SMALL), ("grpc.http2.bdp_probe", 0)) if sluggish else ()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}", options=window) as channel:
+            yield Client(a2a_pb2_grpc.A2AServiceStub(channel), discovery_pb2_grpc.DiscoveryStub(channel))
+        return
+    async with _session(sluggish=sluggish) as session:
+        rest, discovery = (RestStub(session, base, service) for service in (SERVICE, DISCOVERY))
+        yield Client(JsonRpcStub(session, base + "/", SERVICE) if door.startswith("jsonrpc") else rest, discovery)
+
+
+def _session(*, sluggish: bool) -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(limit=0, socket_factory=_narrow if sluggish else None)
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        read_bufsize=_SMALL if sluggish else 2**16,
+    )
+
+
+def _narrow(address: Any) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+    return made
