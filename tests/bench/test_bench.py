@@ -61,16 +61,16 @@ def test_http_doors_answer_alike_and_take_load(lab: Lab) -> None:
     with lab.ours("memory") as ours, lab.sdk("memory", http=True) as sdk:
         equality.check(ours, sdk, doors=DOORS)
         for door in DOORS:
-            chunks = HttpPlan("stream", [door.stream("chunks", "5").raw()], DONE, connections=2, messages=8)
+            chunks = HttpPlan("stream", [door.stream("chunks", "5").raw()], DONE, connections=2, messages=8, spare=1)
             for plan in (HttpPlan("send", [door.send("echo").raw()], DONE, connections=2), chunks):
                 loads = lab.compare({"ours": (ours, plan), "sdk": (sdk, plan)})
                 for load in (*loads["ours"], *loads["sdk"]):
-                    assert load.messages == load.calls * plan.messages >= 2
+                    assert load.messages >= load.calls * plan.messages >= 2
                     assert load.server_cpu > 0
                     assert 0 < load.first <= load.latency < load.seconds
         for server in (ours, sdk):
             show = Show(gate(), 3)
-            assert perform(server, task_stage(server, show), audience=5, events=4).events == 20
+            assert perform(server, task_stage(server, show), audience=5, events=4).events in {20, 25}
 
 
 def test_a_gateway_of_its_own_answers_as_its_server_does(lab: Lab) -> None:
@@ -100,12 +100,12 @@ def test_filled_tasks_are_as_good_as_others(server: Server) -> None:
 
 def test_a_number_of_calls_is_kept(server: Server) -> None:
     assert drive(server, ECHO, calls=7).calls == 7
-    stream = Plan("SendStreamingMessage", [requests.send("chunks", "5")], 1, 1, messages=8)
-    assert drive(server, stream, calls=3).messages == 24
+    stream = Plan("SendStreamingMessage", [requests.send("chunks", "5")], 1, 1, messages=8, spare=1)
+    assert 24 <= drive(server, stream, calls=3).messages <= 27
 
 
 def test_wrong_answers_are_noticed(server: Server) -> None:
-    with pytest.raises(Broken, match="1 messages instead of 3"):
+    with pytest.raises(Broken, match=r"a2a-server-sqlite-.* answered SendMessage by 1 messages instead of 3"):
         drive(server, Plan("SendMessage", [requests.send("echo")], messages=3), calls=1)
     with pytest.raises(Broken, match="a call failed"):
         drive(server, Plan("GetTask", [requests.get("none")]), calls=1)
