@@ -47,6 +47,7 @@ class Agent:
         if len(self._extensions) < len(extensions):
             raise ValueError(f"Agent {name!r}: two extensions have the same URI.")
         self._skills: dict[str, Skill] = {}
+        self._default = ""
         self._extend = extended
         self._card = pb.AgentCard(
             name=name,
@@ -115,6 +116,7 @@ class Agent:
         check_function(function, card.id)
         if card.id in self._skills:
             raise ValueError(f"Agent {self._card.name!r}: two skills have the id {card.id!r}.")
+        self._default = self._default or card.id
         self._skills[card.id] = Skill(card, function, plan, inspect.isasyncgenfunction(function))
         self._card.skills.append(card)
 
@@ -131,7 +133,8 @@ class Agent:
 
     def check(self, request: pb.SendMessageRequest, extensions: Collection[str]) -> Sequence[Violation]:
         faults = []
-        if SKILL_KEY in request.metadata.fields and _named(request) not in self._skills:
+        named = request.metadata.fields.get(SKILL_KEY)
+        if named is not None and named.string_value not in self._skills:
             faults.append(Violation(f"metadata.{SKILL_KEY}", f"must be one of: {', '.join(self._skills)}"))
         for uri in extensions:
             if extension := self._extensions.get(uri):
@@ -147,12 +150,13 @@ class Agent:
         return Plan() if skill is None else skill.plan
 
     async def run(self, request: TurnRequest, outlet: Outlet) -> None:
-        saved = Saved.load(request.state)
+        saved = Saved.load(request.state) if request.state else Saved()
         # A task stays with the skill that it began with; what a follow-up names makes no difference.
-        skill_id = saved.skill or _named(request) or self._default
+        default = self._default
+        skill_id = saved.skill or _named(request) or default
         skill = self._skills.get(skill_id, _GONE)
         feed = Feed(outlet)
-        turn = Turn(request, feed, skill_id, saved, direct=skill.plan.direct, default=skill_id == self._default)
+        turn = Turn(request, feed, skill_id, saved, direct=skill.plan.direct, default=skill_id == default)
         try:
             answer = skill.function(turn)
             if skill.streams:
@@ -163,10 +167,6 @@ class Agent:
             feed.close()
         if not feed.stopped:
             await turn.complete()
-
-    @property
-    def _default(self) -> str:
-        return next(iter(self._skills), "")
 
 
 async def _gone(turn: Turn) -> None:
@@ -179,9 +179,8 @@ _GONE = Skill(pb.AgentSkill(), _gone, Plan(), streams=False)
 
 def _named(request: pb.SendMessageRequest | TurnRequest) -> str:
     """The skill that a request asks for, if any."""
-    fields = request.metadata.fields
-    # Membership first: reading a missing key of a protobuf map would insert it.
-    return fields[SKILL_KEY].string_value if SKILL_KEY in fields else ""
+    named = request.metadata.fields.get(SKILL_KEY)
+    return "" if named is None else named.string_value
 
 
 def _copy(card: pb.AgentCard) -> pb.AgentCard:

@@ -35,13 +35,12 @@ class Label(NamedTuple):
     metadata: Mapping[str, Json] | None = None
     extensions: Sequence[str] = ()
 
-    def fill(self, artifact: pb.Artifact, artifact_id: str, parts: Sequence[pb.Part]) -> None:
+    def fill(self, artifact: pb.Artifact, artifact_id: str) -> None:
         """Label an artifact in place: constructors that nest cost three times as much."""
         artifact.artifact_id = artifact_id
         artifact.name = self.name
         if self.description:
             artifact.description = self.description
-        artifact.parts.extend(parts)
         if self.metadata is not None:
             artifact.metadata.CopyFrom(to_struct(self.metadata))
         if self.extensions:
@@ -55,12 +54,12 @@ class ArtifactIds:
     new names (CTX-14).
     """
 
-    __slots__ = ("_begun", "_open", "_stem")
+    __slots__ = ("_begun", "_open", "_request")
 
     def __init__(self, request: TurnRequest, finished: int) -> None:
         self._begun = finished
         self._open: set[int] = set()
-        self._stem = request.task_id if request.number <= 1 else f"{request.task_id}-{request.number}"
+        self._request = request
 
     @property
     def finished(self) -> int:
@@ -70,7 +69,7 @@ class ArtifactIds:
     def open(self) -> tuple[int, str]:
         self._begun += 1
         self._open.add(self._begun)
-        return self._begun, f"{self._stem}-{self._begun}"
+        return self._begun, self._name()
 
     def close(self, ordinal: int) -> None:
         self._open.discard(ordinal)
@@ -78,7 +77,12 @@ class ArtifactIds:
     def next(self) -> str:
         """The name of an artifact that is written at once."""
         self._begun += 1
-        return f"{self._stem}-{self._begun}"
+        return self._name()
+
+    def _name(self) -> str:
+        request = self._request
+        turn = "" if request.number <= 1 else f"-{request.number}"
+        return f"{request.task_id}{turn}-{self._begun}"
 
 
 def whole(content: Whole, label: Label, ids: ArtifactIds) -> pb.StreamResponse:
@@ -86,13 +90,20 @@ def whole(content: Whole, label: Label, ids: ArtifactIds) -> pb.StreamResponse:
     event = pb.StreamResponse()
     update = event.artifact_update
     update.last_chunk = True
+    artifact = update.artifact
     if isinstance(content, pb.Artifact):
-        update.artifact.artifact_id = content.artifact_id or label.artifact_id or ids.next()
-        update.artifact.name = label.name
-        update.artifact.MergeFrom(content)
+        artifact.artifact_id = content.artifact_id or label.artifact_id or ids.next()
+        artifact.name = label.name
+        artifact.MergeFrom(content)
+        return event
+    label.fill(artifact, label.artifact_id or ids.next())
+    if isinstance(content, str):  # nearly all answers are
+        part = artifact.parts.add()
+        part.text = content
+        if label.media_type:
+            part.media_type = label.media_type
     else:
-        parts = as_parts(content, label.media_type or "")
-        label.fill(update.artifact, label.artifact_id or ids.next(), parts)
+        artifact.parts.extend(as_parts(content, label.media_type or ""))
     return event
 
 
@@ -157,7 +168,8 @@ class ArtifactWriter:
         event = pb.StreamResponse()
         update = event.artifact_update
         if self._newest is None:
-            self._label.fill(update.artifact, self.artifact_id, [part])
+            self._label.fill(update.artifact, self.artifact_id)
+            update.artifact.parts.append(part)
             return event
         update.append = True
         artifact = update.artifact

@@ -21,19 +21,19 @@ limit passes the chunk goes out unmarked, and the end costs one more event with 
 class Feed:
     """Passes events to the outlet. At most one chunk is held, and it leaves before anything that was said after it."""
 
-    __slots__ = ("_answered", "_due", "_fault", "_held", "_state", "_timer", "outlet", "room", "used")
+    # What most turns never come to need stands here: setting it for each would cost more than an event.
+    _held: pb.StreamResponse | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _due = 0.0
+    _fault: InvalidAgentResponse | None = None
+    _state = 0
+    _answered = False
+    used = False
+    """Whether anything was sent, so that a task exists."""
 
     def __init__(self, outlet: Outlet) -> None:
         self.outlet = outlet
         self.room = outlet.room
-        self._held: pb.StreamResponse | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0
-        self._fault: InvalidAgentResponse | None = None
-        self._state = 0
-        self._answered = False
-        self.used = False
-        """Whether anything was sent, so that a task exists."""
 
     @property
     def stopped(self) -> bool:
@@ -41,7 +41,8 @@ class Feed:
         return self._answered or self._state in STOPPING
 
     def send(self, event: pb.StreamResponse) -> None:
-        self.flush()
+        if self._held is not None or self._fault is not None:
+            self.flush()
         self.used = True
         self.outlet.emit(event)
         if event.HasField("status_update"):
@@ -75,7 +76,8 @@ class Feed:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.flush()
+        if self._held is not None or self._fault is not None:
+            self.flush()
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None

@@ -32,7 +32,7 @@ class Incoming:
     @property
     def text(self) -> str:
         """The text parts of the message, one per line."""
-        return "\n".join(part.text for part in self.request.message.parts if part.HasField("text"))
+        return "\n".join([part.text for part in self.request.message.parts[:] if part.HasField("text")])
 
     @property
     def data(self) -> Any:  # noqa: ANN401 - the JSON border

@@ -31,7 +31,8 @@ class Turn(Incoming):
     def __init__(  # noqa: PLR0913 - the agent knows it all, and nobody else makes turns
         self, request: TurnRequest, feed: Feed, skill: str, saved: Saved, *, direct: bool, default: bool
     ) -> None:
-        super().__init__(request, skill)
+        self.request = request
+        self.skill = skill
         self._feed = feed
         self._direct = direct
         self._default = default
@@ -102,7 +103,7 @@ class Turn(Incoming):
 
     async def add_artifact(self, content: Whole, name: str | None = None, **label: Unpack[LabelFields]) -> None:
         """Add an artifact at once: a value, several parts, or one of your own making. Labels as in `artifact`."""
-        self._feed.send(whole(content, Label(name=self.skill if name is None else name, **label), self._ids))
+        self._feed.send(whole(content, Label(self.skill if name is None else name, **label), self._ids))
         await self._feed.room()
 
     async def emit(self, event: Event) -> None:

@@ -14,7 +14,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor import Descriptor
 
 from a2a_server.domain.demands import Plan, plan_of
-from a2a_server.domain.nesting import is_void, too_deep
+from a2a_server.domain.nesting import SHALLOW, is_void, too_deep
 
 _INDENT: Final = "    "
 
@@ -52,7 +52,8 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
             yield from _demand(f"{m}.HasField({name!r})")
     for name in plan.free_form:
         yield f"if {_presence(plan, m, name)}:"
-        yield from _indented(_demand(f"readable({m}.{name})"))
+        yield f"{_INDENT}{m}_size = {m}.{name}.ByteSize()"
+        yield from _indented(_demand(f"(0 < {m}_size < {SHALLOW} or readable({m}.{name}))"))
     yield from _messages(plan, m, depth + 1)
     yield from _collections(plan, m, depth + 1)
 

@@ -18,6 +18,9 @@ _PARSED: Final = 100
 _HEADROOM: Final = 10
 _ALLOWED: Final = _PARSED - _HEADROOM
 
+SHALLOW: Final = 2 * _ALLOWED
+"""Bytes of a value that is certainly not too deep: every level costs two."""
+
 TOO_DEEP: Final = f"nests too deeply; at most {_ALLOWED // 3} objects or {_ALLOWED // 2} lists inside each other"
 
 _STRUCT_VALUE: Final = struct_pb2.Value.STRUCT_VALUE_FIELD_NUMBER
@@ -31,10 +34,10 @@ def is_void(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
 
 
 def too_deep(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
-    # Every level costs two bytes, which settles most cases. For the others the parser itself is asked, with lists put
-    # around the value: counting in Python would take longer than everything else done for a large request.
+    # The size settles most cases. For the others the parser itself is asked, with lists put around the value: counting
+    # in Python would take longer than everything else done for a large request.
     raw = value.SerializeToString()
-    if len(raw) < 2 * _ALLOWED:
+    if len(raw) < SHALLOW:
         return False
     if isinstance(value, struct_pb2.Struct):
         raw = wrap(_STRUCT_VALUE, raw)

@@ -15,7 +15,8 @@ from generated import a2a_pb2 as pb
 def apply_status(head: pb.Task, status: pb.TaskStatus) -> None:
     """Set the status; a question that was waiting joins the history, a progress message does not (GEN-09)."""
     current = head.status
-    _keep_question(head, current)
+    if current.state in INTERRUPTED:
+        _keep_question(head, current)
     current.CopyFrom(status)
 
 

@@ -22,6 +22,11 @@ _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE: Final = re.compile(rf"{_WORD}/{_WORD}\s*(;.*)?").fullmatch
 
 
+def is_plain(value: str) -> bool:
+    """Whether a name is beyond doubt; `text` finds out about the others."""
+    return value.isprintable() and len(value) <= MAX_ID
+
+
 def text(value: str, limit: int) -> str:
     if len(value) > limit:
         return f"must have at most {limit} characters, got {len(value)}"

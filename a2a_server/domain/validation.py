@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_server.domain import syntax
+from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.structure import required_violations
 from a2a_server.domain.syntax import MAX_ID, MAX_SECRET
 from a2a_server.errors import A2AError, Reason, Violation, refuse
@@ -38,6 +39,8 @@ MAX_PAGE: Final = 100
 
 _IMPLIED: Final = MappingProxyType({"text": "text/plain", "data": "application/json"})
 
+_sound_request: Final = checker_of(pb.SendMessageRequest.DESCRIPTOR)
+
 _EARLIEST: Final = -62_135_596_800  # 0001-01-01, and below 9999-12-31: what Timestamp itself allows
 _LATEST: Final = 253_402_300_799
 _SECOND: Final = 1_000_000_000  # in nanoseconds
@@ -52,13 +55,34 @@ def may_exist(identifier: str) -> bool:
 
 def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max_references: int = MAX_NAMES) -> None:
     """`tenant` is the one that the call belongs to, where the request need not name it."""
+    if not is_plain(request):
+        _end(send_faults(request, tenant, max_references))
+
+
+def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> Faults:
     message = request.message  # held, or every access would make it anew
     faults = _begin(request, request.tenant)
     _check_message(message, max_references, faults)
     if request.HasField("configuration"):
         _check_configuration(request.configuration, message.task_id, faults)
         _check_tenant(request, request.tenant if tenant is None else tenant, faults)
-    _end(faults)
+    return faults
+
+
+def is_plain(request: pb.SendMessageRequest) -> bool:
+    """Whether a look at what nearly all messages have tells that there are no faults; no tells nothing."""
+    message = request.message
+    return _sound_request(request) and not (
+        request.tenant
+        or message.role == pb.ROLE_AGENT
+        or not syntax.is_plain(message.message_id)
+        or ((context_id := message.context_id) and not syntax.is_plain(context_id))
+        or ((task_id := message.task_id) and not syntax.is_plain(task_id))
+        or len(message.parts) > MAX_PARTS
+        or message.extensions
+        or message.reference_task_ids
+        or request.HasField("configuration")
+    )
 
 
 def _check_message(message: pb.Message, max_references: int, faults: Faults) -> None:
@@ -157,18 +181,14 @@ def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
 def check_content_types(request: pb.SendMessageRequest, modes: Sequence[str]) -> None:
     """Refuse parts in a media type that none of the modes covers (SEND-04)."""
     for part in request.message.parts[:]:  # as a list: protobuf's own way to iterate is slow to notice the end
-        media_type = part.media_type or _implied(part)
+        # A part that does not say is what its content implies; of bytes and links only the agent can find out.
+        media_type = part.media_type or _IMPLIED.get(part.WhichOneof("content") or "")
         if media_type and media_type not in modes and not _is_covered(media_type, modes):
             raise A2AError(
                 Reason.CONTENT_TYPE_NOT_SUPPORTED,
                 f"The agent does not read {media_type[:80]}.",
                 metadata={"mediaType": media_type[:200], "supported": ",".join(modes)},
             )
-
-
-def _implied(part: pb.Part) -> str:
-    """What a part that does not say is; "" when only the agent can find out: bytes and links need not say."""
-    return _IMPLIED.get(part.WhichOneof("content") or "", "")
 
 
 def _is_covered(media_type: str, modes: Sequence[str]) -> bool:

@@ -39,13 +39,11 @@ class Gates:
         check_send(request, tenant=call.scope.tenant)
         if faults := self._agent.check(request, call.extensions):
             refuse(faults)
-        if request.configuration.HasField("task_push_notification_config"):
+        if request.HasField("configuration") and request.configuration.HasField("task_push_notification_config"):
             self.push()
         check_content_types(request, self._modes(request))
 
     def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:
         """What the agent takes, and what the addressed skill takes besides."""
-        fields = request.metadata.fields
-        if SKILL_KEY not in fields:
-            return self._only
-        return self._skill_modes.get(fields[SKILL_KEY].string_value, self._default_modes)
+        named = request.metadata.fields.get(SKILL_KEY)
+        return self._only if named is None else self._skill_modes.get(named.string_value, self._default_modes)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from a2a_server.domain.validation import (
     check_cancel,
@@ -19,10 +21,13 @@ from a2a_server.domain.validation import (
     check_push_list,
     check_send,
     check_subscribe,
+    is_plain,
     may_exist,
+    send_faults,
 )
 from a2a_server.errors import A2AError, Reason
 from generated import a2a_pb2 as pb
+from tests.property.messages import messages
 
 CONFIG = "configuration.task_push_notification_config"
 LONG = "x" * 257
@@ -365,3 +370,34 @@ def test_a_config_may_name_the_tenant_that_the_callers_credentials_imply() -> No
     request = send(configuration=push(tenant="north"))
     assert not faults_of(check_send, request, tenant="north")
     assert set(faults_of(check_send, request, tenant="south")) == {f"{CONFIG}.tenant"}
+
+
+def glanced(names: dict[str, str], role: int, depth: int) -> pb.SendMessageRequest:
+    request = send({**names, "role": role})
+    if depth:
+        request.metadata.fields["deep"].CopyFrom(nested(depth))
+    return request
+
+
+NAMES = st.dictionaries(
+    st.sampled_from(["message_id", "context_id", "task_id"]), st.text() | st.sampled_from([LONG, "x" * 256])
+)
+NEARLY_PLAIN = st.tuples(NAMES, st.sampled_from(pb.Role.values()), st.sampled_from([0, 1, 20, 40, 41, 60]))
+
+
+@pytest.mark.req("GEN-03", "SEND-02")
+@given(NEARLY_PLAIN)
+def test_what_looks_fine_at_a_glance_has_no_faults(members: tuple[dict[str, str], int, int]) -> None:
+    request = glanced(*members)
+    assert not (is_plain(request) and send_faults(request, "", 100))
+
+
+@pytest.mark.req("GEN-03", "SEND-02")
+@given(messages(pb.SendMessageRequest))
+def test_nor_has_any_other_request_that_looks_fine(request: pb.SendMessageRequest) -> None:
+    assert not (is_plain(request) and send_faults(request, "", 100))
+
+
+@pytest.mark.req("GEN-03")
+def test_most_requests_need_no_more_than_a_glance() -> None:
+    assert is_plain(send({"context_id": "c", "task_id": "t"}, metadata={"skill": "s"}))
