@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import orjson
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
 from gateway.codec.expected import expected_message
 from gateway.codec.faults import WRONG, Faults, complain, raise_faults, unwritable
 from gateway.codec.memo import Memo
 from gateway.codec.reader import Readers
-from gateway.codec.schema import Dialect, class_of, descriptor_of
+from gateway.codec.schema import Dialect, descriptor_of
 from gateway.codec.writer import Writers
 
 M = TypeVar("M", bound=Message)
@@ -30,7 +29,6 @@ class Codec:
     def __init__(self, dialect: Dialect, *, memo_bytes: int = _MEMO_BYTES) -> None:
         self._writers = Writers(dialect)
         self._readers = Readers(dialect)
-        self._dialect = dialect
         self._memo = Memo(memo_bytes)
 
     def encode(self, message: Message) -> bytes:
@@ -63,23 +61,7 @@ class Codec:
         try:
             self._readers.of(descriptor)(value, message)
         except Faults as faults:
-            raise_faults(faults, "")
+            raise_faults(faults)
         except WRONG:
-            raise_faults(complain(None, "", expected_message(descriptor), value), "")
+            raise_faults(complain(None, "", expected_message(descriptor), value))
         return message
-
-    def decode_field(self, value: object, field: FieldDescriptor, path: str) -> object:
-        """The value of one field, found at `path`: a scalar, a message, a list or a map."""
-        kind = cast("Descriptor", field.containing_type)
-        holder, name = class_of(kind)(), self._dialect.member(field)
-        try:
-            self._readers.of(kind)({name: value}, holder)
-        except Faults as faults:
-            raise_faults(_moved(faults, f".{name}"), path)
-        return getattr(holder, field.name)
-
-
-def _moved(faults: Faults, prefix: str) -> Faults:
-    """The same faults, counted from further inside."""
-    faults.found[:] = [(path.removeprefix(prefix), text) for path, text in faults.found]
-    return faults

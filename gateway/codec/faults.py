@@ -50,10 +50,10 @@ def complain(faults: Faults | None, path: str, expected: str, value: object) -> 
     return faults
 
 
-def raise_faults(faults: Faults, path: str) -> NoReturn:
-    """Raise the faults of a value that stands at `path`, `""` being the whole JSON text."""
-    violations = [Violation((path + inner).removeprefix("."), text) for inner, text in faults.found]
-    if len(violations) == 1 and not violations[0].field:
+def raise_faults(faults: Faults) -> NoReturn:
+    """Raise the faults of a whole JSON text, for which `""` stands among fields."""
+    violations = [Violation(path.removeprefix("."), text) for path, text in faults.found]
+    if not violations[0].field:
         raise A2AError(Reason.INVALID_PARAMS, f"The JSON {violations[0].description}.", violations=violations)
     refuse(violations)
 

@@ -1,0 +1,100 @@
+"""JSON text is read strictly: what two parsers could understand differently is refused."""
+
+import pytest
+
+from a2a_server.errors import Reason
+from gateway.codec import NotJson, loads
+
+NESTED = [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")]
+
+
+def complaint(raw: bytes) -> str:
+    with pytest.raises(NotJson) as caught:
+        loads(raw)
+    assert caught.value.reason is Reason.INVALID_PARAMS
+    return caught.value.message.removeprefix("This is not valid JSON: ")
+
+
+@pytest.mark.req("JSON-12")
+@pytest.mark.parametrize(
+    ("raw", "what"),
+    [
+        (b"", "Input is a zero-length, empty document (line 1, column 1)."),
+        (b"{} x", "unexpected content after document (line 1, column 4)."),
+        (b'{"a":1}{"a":1}', "unexpected content after document (line 1, column 8)."),
+        (b'{\n"a":}', "unexpected character, expected a JSON value (line 2, column 5)."),
+        (b"[1,]", "trailing comma is not allowed (line 1, column 3)."),
+        (b"{'a':1}", "unexpected character, expected a string key (line 1, column 2)."),
+        (b"01", "number with leading zero is not allowed (line 1, column 1)."),
+        (b"NaN", "unexpected character, expected a JSON value (line 1, column 1)."),
+        (b"[Infinity]", "unexpected character, expected a JSON value (line 1, column 2)."),
+        (b"-Infinity", "no digit after sign (line 1, column 2)."),
+        (b"1e400", "number is infinity when parsed as double (line 1, column 1)."),
+        (b'"\\ud800"', "no low surrogate in string (line 1, column 2)."),
+        (b'"\\udfff x"', "invalid high surrogate in string (line 1, column 2)."),
+        (b"\xef\xbb\xbf{}", "UTF-8 byte order mark (BOM) is not supported (line 1, column 1)."),
+        ('"ü"'.encode("latin-1"), "str is not valid UTF-8: surrogates not allowed (line 1, column 1)."),
+        ("{}".encode("utf-16"), "str is not valid UTF-8: surrogates not allowed (line 1, column 1)."),
+    ],
+)
+def test_what_is_no_json_is_refused_with_its_place(raw: bytes, what: str) -> None:
+    assert complaint(raw) == what
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        (b'{"a":1,"a":2}', '"a"'),
+        (b'{"a":1,"a":1}', '"a"'),
+        (b'[{"x":{"b":1,"c":2,"b":1}}]', '"b"'),
+        (b'{"a" : 1, "a":2}', '"a"'),
+        (b'{"a":1,"\\u0061":2}', '"a"'),  # the same name in another spelling
+        (b'{"a":"\\u0022","a":"\\u0022"}', '"a"'),  # which makes up for the lost quotes
+        (b'{"a":"\\"\\"","a":"\\u0022\\u0022"}', '"a"'),
+        (b'{"":1,"":2}', '""'),
+        (b'{"' + b"n" * 50 + b'":1,"' + b"n" * 50 + b'":2}', f'"{"n" * 40}"'),
+    ],
+)
+def test_a_member_given_twice_is_refused(raw: bytes, name: str) -> None:
+    assert complaint(raw) == f"an object holds the member {name} more than once."
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b'{"a":"\\u0022","b":"\\"","c":"x\\\\"}', {"a": '"', "b": '"', "c": "x\\"}),
+        (b'[{"a":1},{"a":1}]', [{"a": 1}, {"a": 1}]),
+        (b' {"a" : {"a" : "a" } }\r\n', {"a": {"a": "a"}}),
+        (b'{"\\u0061\\/":"\\u00e9\\ud83d\\ude00"}', {"a/": "é\U0001f600"}),
+        (b"9007199254740993", 2**53 + 1),
+        (b"18446744073709551615", 2**64 - 1),
+        (b"123456789012345678901234567890", 123456789012345678901234567890.0),
+        (b'"' + b"[" * 100 + b'"', "[" * 100),
+    ],
+)
+def test_what_only_looks_odd_is_read(raw: bytes, value: object) -> None:
+    assert loads(raw) == value
+
+
+@pytest.mark.parametrize(("opening", "closing"), NESTED)
+def test_64_levels_are_read_and_65_are_not(opening: bytes, closing: bytes) -> None:
+    levels = 64 // sum(map(opening.count, (b"[", b"{")))
+    inside = loads(opening * levels + b"1" + closing * levels)
+    while isinstance(inside, dict | list):
+        inside = inside["a"] if isinstance(inside, dict) else inside[0]
+    assert inside == 1
+    for deep in (b"[1]", b"{}"):
+        text = opening * levels + deep + closing * levels
+        assert complaint(text) == "it nests deeper than 64 objects and lists."
+    assert complaint(b"[0," + opening * levels + b"1" + closing * levels + b",2]").startswith("it nests deeper")
+
+
+def test_nesting_is_bounded_before_the_parser_gives_up() -> None:
+    assert complaint(b"[" * 100_000) == "depth limit exceeded (line 1, column 1026)."
+    assert loads(b"[[1]]", max_depth=2) == [[1]]
+    with pytest.raises(NotJson, match="it nests deeper than 1 "):
+        loads(b"[[1]]", max_depth=1)
+
+
+def test_many_brackets_are_no_depth() -> None:
+    assert loads(b"[" + b"{}," * 1000 + b"[]]") == [{}] * 1000 + [[]]
