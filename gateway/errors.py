@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import structlog
 from google.protobuf.any_pb2 import Any as Packed
+from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 from google.rpc import code_pb2 as code
@@ -124,11 +125,11 @@ def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes) -
                 headers.append(("WWW-Authenticate", challenge))
         elif isinstance(known, details.RetryInfo):
             seconds = known.retry_delay.seconds + known.retry_delay.nanos / 1e9
-            headers.append(("Retry-After", str(math.ceil(seconds))))
+            headers.append(("Retry-After", str(max(math.ceil(seconds), 0))))
         elif isinstance(known, details.BadRequest):
             message = _respelled(known, message)
             packed.Pack(known)
-        shown.append(_detail(packed, known))
+        shown.append(_detail(packed))
     if not any(name == "WWW-Authenticate" for name, _ in headers):
         headers += [("WWW-Authenticate", str(value)) for name, value in trailers if name == "www-authenticate"]
     return Failure(
@@ -190,11 +191,9 @@ def _unpacked(packed: Packed) -> details.ErrorInfo | details.RetryInfo | details
         return None
 
 
-def _detail(packed: Packed, known: object) -> dict[str, Any]:
-    """Write a detail as ProtoJSON writes an Any; one of a type that nobody here knows keeps its bytes."""
-    if known is not None:
-        return MessageToDict(packed)
+def _detail(packed: Packed) -> dict[str, Any]:
+    """Write a detail as ProtoJSON writes an Any; one that nobody here knows, or that is broken, keeps its bytes."""
     try:
         return MessageToDict(packed)
-    except (TypeError, DecodeError):
+    except (TypeError, JsonError, DecodeError):
         return {"@type": packed.type_url, "value": base64.b64encode(packed.value).decode()}

@@ -19,7 +19,7 @@ from gateway.errors import explain
 from gateway.frames import JsonRpcFrames
 from gateway.replies import Answering, Reply
 
-_HTTP_LEVEL = frozenset({401, 403, 408, 413, 415, 429, 503})
+_HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 503})
 """Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
 
 _NULL = b"null"
