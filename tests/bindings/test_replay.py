@@ -285,6 +285,32 @@ async def test_an_event_that_is_being_written_meanwhile_comes_once(store: Store)
         assert kinds([event for _, event in await read(stream)]) == ["COMPLETED"]
 
 
+@pytest.mark.req("RPLY-06", "RPLY-02")
+async def test_who_was_cut_for_slowness_goes_on_at_its_cursor(store: Store) -> None:
+    gate = Gate()
+
+    async def act(request: TurnRequest, outlet: Outlet) -> None:
+        await gate.wait()
+        for number in range(500):
+            outlet.emit(chunk("x", append=number > 0))
+            await outlet.room()
+        outlet.emit(status(COMPLETED))
+
+    limits = Limits(stream_lag=50, drain_grace=0.05)
+    async with place(Actor(act), "local", store=store, limits=limits) as (world, upstream):
+        task = await world.send(say(configuration=NOW))
+        stream = await subscribe(upstream, task.id)
+        first = await anext(stream.items)  # and then takes nothing; over a channel, buffers would take it
+        seen = [(first[0].number, pb.StreamResponse.FromString(first[0].wire))]
+        gate.open()
+        await world.reaches(task.id, COMPLETED)  # the agent did not wait for this reader
+        refusal = await refused_by(read(stream, seen))
+        assert (refusal.code, refusal.message[:15]) == (code.UNAVAILABLE, "The reader fell")
+        await read(await subscribe(upstream, task.id, seen[-1][0]), seen)
+        assert seen[1:] == await on_the_wire(world, task.id, after=seen[0][0])
+        await at_rest(world)
+
+
 @pytest.mark.req("RPLY-06")
 async def test_who_replays_slowly_is_no_slow_reader(store: Store) -> None:
     """A replay may be further behind than live readers may: it reads from the store, at its own pace."""
