@@ -198,7 +198,7 @@ async def test_who_has_seen_the_question_follows_until_it_is_answered(store: Sto
         await at_rest(world)
 
 
-@pytest.mark.req("RPLY-02", "CONF-06")
+@pytest.mark.req("RPLY-02", "STRM-05")
 async def test_streams_that_stay_open_on_questions_do_so_after_a_replay() -> None:
     async with place(asking(), "local", keep_open_on_input=True) as (world, upstream):
         task = await world.send(say())
