@@ -7,8 +7,10 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import structlog
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.web_protocol import RequestPayloadError
 
 from a2a_server.errors import A2AError, Reason
 from gateway import accept
@@ -24,7 +26,7 @@ log = structlog.get_logger(__name__)
 class Protocol(web.RequestHandler):
     """One connection. It has no timer of its own; `look` is called now and then."""
 
-    __slots__ = ("_greeted", "_heard", "_options", "_quiet_since", "_stuck_since", "_unsent", "idle", "loop")
+    __slots__ = ("_body", "_greeted", "_heard", "_options", "_quiet_since", "_stuck_since", "_unsent", "idle", "loop")
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class Protocol(web.RequestHandler):
         """Whether there has been a request."""
         self._heard = False
         """Whether a request has begun to come."""
+        self._body: StreamReader | None = None
         self._quiet_since = 0.0
         self._stuck_since = 0.0
         self._unsent = 0
@@ -50,17 +53,26 @@ class Protocol(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         self._heard = True
         super().data_received(data)
+        if not self.idle and self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
+            self._spoil_body()
 
-    def begin(self) -> None:
+    def _spoil_body(self) -> None:
+        """Tell who reads a body that the rest of it is no HTTP; aiohttp tells it to the next request only."""
+        if self._body is not None and not self._body.is_eof():
+            self._body.set_exception(RequestPayloadError())
+
+    def begin(self, body: StreamReader) -> None:
         """The headers of a request are there."""
         self.idle = self._heard = False
         self._greeted = True
         self._quiet_since = 0.0
+        self._body = body
 
     def end(self) -> None:
         """The request is answered."""
         self.idle = True
         self._heard = False
+        self._body = None
 
     def look(self, now: float) -> None:
         """Drop the connection when its client has been silent, or has taken nothing, for too long."""

@@ -104,7 +104,7 @@ class Server(web.Server):
                 connection.close()
 
     def _begin(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:  # noqa: ANN401 - aiohttp's own types
-        protocol.begin()
+        protocol.begin(payload)
         return web.BaseRequest(message, payload, protocol, writer, task, protocol.loop)
 
     async def _handle(self, request: web.BaseRequest) -> Answering:

@@ -12,6 +12,11 @@ from typing import Any
 import orjson
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from a2a_server.agents import Agent
+from a2a_server.operations.limits import Limits
+from a2a_server.serve import Server, running
+from a2a_server.settings import Settings
+
 PATIENCE = 10.0
 SEND = b'{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 
@@ -116,3 +121,16 @@ def post(path: str, body: bytes = SEND, *fields: str, verb: str = "POST", versio
     if not any(field.lower().startswith("content-type:") for field in fields):
         fields = (*fields, "Content-Type: application/json")
     return get(path, *fields, f"Content-Length: {len(body)}", verb=verb, version=version) + body
+
+
+@asynccontextmanager
+async def house(agent: Agent, **settings: Any) -> AsyncIterator[Server]:
+    """A whole server as `a2a-server serve` makes it, in memory and on free ports."""
+    told = {"store": "memory:", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0", "limits": Limits(drain_grace=0.05)}
+    async with running(Settings(**{**told, **settings}), agent) as server:
+        yield server
+
+
+def port_of(server: Server) -> int:
+    assert server.http is not None
+    return server.http.port
