@@ -84,6 +84,8 @@ class Numbers(dict[object, int]):
         super().__init__((value.name, value.number) for value in enum.values)
 
     def __missing__(self, value: object) -> int:
+        if isinstance(value, str) and not value.lstrip("-").isdigit():  # 1e0 is a number, but not in quotes
+            raise ValueError
         return integer(value)
 
 
@@ -114,7 +116,7 @@ def double(value: float) -> float | str:
 
 def shortest(value: float) -> float | str:
     """Write a number of 32 bits with no more digits than it needs."""
-    for digits in range(6, 9):
+    for digits in range(6, 10):
         short = float(f"{value:.{digits}g}")
         if _bits(short) == _bits(value):
             return double(short)

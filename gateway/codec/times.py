@@ -29,14 +29,13 @@ def milliseconds(time: timestamp_pb2.Timestamp) -> str:
     seconds, nanos = time.seconds, time.nanos
     if not (_FIRST <= seconds <= _LAST and 0 <= nanos < _NANOS):
         raise unwritable(f"it holds a time {seconds} seconds and {nanos} nanoseconds after 1970")
-    minute, second = divmod(seconds, 60)
-    return f"{_minute(minute)}:{second:02}.{nanos // 1_000_000:03}Z"
+    return f"{_to_the_second(seconds)}.{nanos // 1_000_000:03}Z"
 
 
 @lru_cache(maxsize=1024)
-def _minute(number: int) -> str:
+def _to_the_second(seconds: int) -> str:
     # Formatting a date takes longer than everything else, and times come in clusters.
-    return (_EPOCH + timedelta(minutes=number)).isoformat(timespec="minutes")
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()
 
 
 def read_time(value: object, time: timestamp_pb2.Timestamp) -> None:

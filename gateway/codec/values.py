@@ -25,9 +25,9 @@ def write_list(values: struct_pb2.ListValue) -> list[object]:
 
 
 def write_value(value: struct_pb2.Value) -> object:
+    if text := value.string_value:  # the most frequent kind, which then need not be asked for
+        return text
     kind = value.WhichOneof("kind")
-    if kind == "string_value":
-        return value.string_value
     if kind == "number_value":
         return number(value.number_value)
     if kind == "bool_value":
@@ -36,7 +36,7 @@ def write_value(value: struct_pb2.Value) -> object:
         return write_struct(value.struct_value)
     if kind == "list_value":
         return write_list(value.list_value)
-    return None
+    return "" if kind == "string_value" else None
 
 
 def read_struct(value: object, struct: struct_pb2.Struct) -> None:

@@ -4,12 +4,16 @@ What is generated for a `Part`:
 
     def run(m):
         o = {}
-        which = m.WhichOneof('content')
-        if which == 'text':
-            o['text'] = m.text
-        elif which == 'raw':
-            o['raw'] = base64(m.raw)
-        ...
+        v = m.text
+        if v:
+            o['text'] = v
+        else:
+            which = m.WhichOneof('content')
+            if which == 'text':
+                o['text'] = m.text
+            elif which == 'raw':
+                o['raw'] = base64_2(m.raw)
+            ...
         if m.HasField('metadata'):
             o['metadata'] = Struct_1(m.metadata)
         v = m.filename
@@ -64,6 +68,17 @@ class Writers(Compiler):
         yield f"{INDENT}return o"
 
     def _oneof(self, oneof: OneofDescriptor, scope: Scope) -> Iterator[str]:
+        lines = self._members(oneof, scope)
+        first = oneof.fields[0]
+        if first.type == FieldDescriptor.TYPE_STRING:  # if it holds something, nobody need be asked which one is set
+            yield f"v = {attribute(first)}"
+            yield "if v:"
+            yield INDENT + self._put(first, "v")
+            yield "else:"
+            lines = indented(lines)
+        yield from lines
+
+    def _members(self, oneof: OneofDescriptor, scope: Scope) -> Iterator[str]:
         yield f"which = m.WhichOneof({oneof.name!r})"
         word = "if"
         for field in oneof.fields:

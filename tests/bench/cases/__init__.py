@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tests.bench.cases import (
     chunks,
+    codec,
     http_reads,
     http_sends,
     idle,
@@ -31,6 +32,7 @@ CASES: Mapping[str, Case] = {
     "chunks": chunks.chunks,
     "pages": lists.pages,
     "idle": idle.idle,
+    "codec": codec.codec,
     "http_send": http_sends.http_send,
     "http_get": http_reads.http_get,
     "http_list": http_reads.http_list,

@@ -15,7 +15,6 @@ from tests.unit.gateway.codec.strategies import entry_of
 
 M = TypeVar("M", bound=Message)
 
-NUMBER = r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?"
 BASE64 = r"([A-Za-z0-9+/_-]{4})*([A-Za-z0-9+/_-]{2}(==?)?|[A-Za-z0-9+/_-]{3}=?)?"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)"
 NULL_LISTS = {"manyValue", "many_value"}
@@ -91,7 +90,8 @@ def _is_strict_message(value: Any, kind: Descriptor) -> bool:
 
 def _is_strict_enum(value: Any, enum: EnumDescriptor) -> bool:
     if isinstance(value, str):  # unknown names are skipped with the unknown members
-        return value in enum.values_by_name or (bool(re.fullmatch(NUMBER, value)) and _is_int32(float(value)))
+        is_number = bool(re.fullmatch(r"-?(0|[1-9]\d*)", value))
+        return value in enum.values_by_name or (is_number and _is_int32(float(value)))
     return value is None or (type(value) in {int, float} and _is_int32(value))
 
 

@@ -104,6 +104,7 @@ def test_a_value_may_have_other_forms(name: str, value: Any, read: Any) -> None:
         ("Colour", "RED", f'{COLOUR}, got "RED"'),
         ("Colour", "colour_red", f'{COLOUR}, got "colour_red"'),
         ("Colour", 1.5, f"{COLOUR}, got 1.5"),
+        ("Colour", "1.0", f'{COLOUR}, got "1.0"'),
         ("Colour", 2**31, f"{COLOUR}, got 2147483648"),
         ("Colour", True, f"{COLOUR}, got true"),
         ("Colour", ["COLOUR_RED"], f"{COLOUR}, got a list"),
