@@ -1,0 +1,131 @@
+"""The card as a gateway shows it (spec: CARD-03, CARD-04, CACH, SIGN-06)."""
+
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
+
+from gateway.cards import Cards, doors_at
+from generated import a2a_pb2 as pb
+
+BASE = "http://127.0.0.1:8080"
+GRPC = pb.AgentInterface(url="a.example:443", protocol_binding="GRPC", protocol_version="1.0")
+CUSTOM = pb.AgentInterface(url="https://a.example/x", protocol_binding="urn:x", protocol_version="1.0")
+THEIRS = doors_at("https://inner.example")
+OURS = doors_at(BASE)
+
+
+def card(*doors: pb.AgentInterface) -> pb.AgentCard:
+    return pb.AgentCard(name="A", supported_interfaces=doors, signatures=[pb.AgentCardSignature(signature="s")])
+
+
+def shown(*doors: pb.AgentInterface, others: bool = True, base: str = "") -> list[pb.AgentInterface]:
+    made = Cards(base=BASE, max_age=60, others=others).with_doors(card(*doors), base)
+    return list(made.supported_interfaces)
+
+
+@pytest.mark.req("CARD-03", "CARD-04", "CARD-05", "CARD-06")
+@pytest.mark.parametrize(
+    ("declared", "wanted"),
+    [
+        ([], OURS),
+        ([GRPC], [GRPC, *OURS]),
+        ([GRPC, *THEIRS], [GRPC, *OURS]),
+        ([*THEIRS, GRPC], [*OURS, GRPC]),
+        ([THEIRS[1], GRPC, THEIRS[0], CUSTOM], [*OURS, GRPC, CUSTOM]),
+        ([GRPC, THEIRS[0], CUSTOM], [GRPC, *OURS, CUSTOM]),
+    ],
+)
+def test_our_doors_stand_where_theirs_were(declared: list[pb.AgentInterface], wanted: list[pb.AgentInterface]) -> None:
+    assert shown(*declared) == wanted
+
+
+def test_doors_elsewhere_can_be_left_out() -> None:
+    assert shown(GRPC, *THEIRS, CUSTOM, others=False) == OURS
+
+
+@pytest.mark.req("DOOR-05")
+@pytest.mark.parametrize("base", ["https://public.example/a2a", "https://public.example/a2a/"])
+def test_a_better_known_url_is_used(base: str) -> None:
+    assert [door.url for door in shown(base=base)] == ["https://public.example/a2a", "https://public.example/a2a/"]
+
+
+def test_the_tenant_of_a_door_stays() -> None:
+    doors = shown(pb.AgentInterface(url="a:1", protocol_binding="GRPC", protocol_version="1.0", tenant="north"))
+    assert [(door.protocol_binding, door.tenant) for door in doors] == [
+        ("GRPC", "north"),
+        ("HTTP+JSON", "north"),
+        ("JSONRPC", "north"),
+    ]
+
+
+@pytest.mark.req("SIGN-06")
+def test_a_signature_stays_only_on_the_card_that_was_signed() -> None:
+    cards = Cards(base=BASE, max_age=60)
+    ours, other = card(GRPC, *OURS), card(GRPC)
+    assert cards.with_doors(ours, "") is ours
+    assert not cards.with_doors(other, "").signatures
+    assert other.signatures  # which may be anybody's
+
+
+def ask(*pairs: tuple[str, str]) -> Any:
+    return make_mocked_request("GET", "/", headers=CIMultiDict(pairs))
+
+
+JSON = b'{"name":"A"}'
+CARDS = Cards(base=BASE, max_age=60)
+FIRST = CARDS.answer(ask(), JSON, ())
+TAG = dict(FIRST.fields)["ETag"]
+SINCE = dict(FIRST.fields)["Last-Modified"]
+
+
+@pytest.mark.req("CACH-01", "CACH-02", "CACH-03")
+def test_anybody_may_keep_the_card_for_a_while() -> None:
+    fields = dict(FIRST.fields)
+    assert (FIRST.status, FIRST.body, FIRST.content_type) == (200, JSON, "application/json")
+    assert fields["Cache-Control"] == "public, max-age=60"
+    assert fields["Access-Control-Allow-Origin"] == "*"
+    assert fields["Vary"] == "A2A-Version"
+    assert TAG[0] == TAG[-1] == '"'
+
+
+@pytest.mark.req("CACH-02", "CACH-03")
+@pytest.mark.parametrize(
+    ("pairs", "known"),
+    [
+        ([("If-None-Match", TAG)], True),
+        ([("If-None-Match", f"W/{TAG}")], True),
+        ([("If-None-Match", f'"a,b", W/"c" ,{TAG}')], True),
+        ([("If-None-Match", '"a"'), ("If-None-Match", TAG)], True),
+        ([("If-None-Match", "*")], True),
+        ([("If-None-Match", '"*"')], False),
+        ([("If-None-Match", TAG.strip('"'))], False),
+        ([("If-None-Match", '"a"')], False),
+        ([("If-None-Match", '"a"'), ("If-Modified-Since", formatdate(usegmt=True))], False),  # the tag rules
+        ([("If-Modified-Since", SINCE)], True),
+        ([("If-Modified-Since", "Mon, 01 Jan 2001 00:00:00 GMT")], False),
+        ([("If-Modified-Since", "yesterday")], False),
+        ([("If-Modified-Since", "")], False),
+        ([], False),
+    ],
+)
+def test_who_has_it_already_gets_no_copy(pairs: list[tuple[str, str]], known: bool) -> None:  # noqa: FBT001
+    answer = CARDS.answer(ask(*pairs), JSON, [("A2A-Extensions", "urn:x")])
+    assert (answer.status, answer.body) == ((304, b"") if known else (200, JSON))
+    fields = dict(answer.fields)
+    assert fields["ETag"] == TAG
+    assert {"Cache-Control", "Vary", "Last-Modified", "Access-Control-Allow-Origin"} <= set(fields)
+
+
+@pytest.mark.req("CACH-02")
+def test_another_card_has_another_tag() -> None:
+    assert dict(CARDS.answer(ask(), b'{"name":"B"}', ()).fields)["ETag"] != TAG
+
+
+def test_cards_that_nobody_asks_for_again_are_forgotten() -> None:
+    cards = Cards(base=BASE, max_age=60)
+    for number in range(1000):
+        cards.answer(ask(), b'{"name":"%d"}' % number, ())
+    assert len(cards._since) <= 256  # noqa: SLF001 - there is no other way to see it
