@@ -24,6 +24,7 @@ from gateway.readers import Readers
 from gateway.replies import Answering, Reply
 from gateway.rest import Rest
 from gateway.routes import Table, WrongVerb
+from gateway.streams import Writings
 from gateway.upstream import Upstream
 from generated import a2a_pb2, discovery_pb2
 
@@ -64,6 +65,7 @@ class Gateway:
             readers=self.readers,
             cards=Cards(base=base, max_age=options.card_max_age, others=options.upstream_doors),
             cors=Cors(options.cors_origins),
+            writings=Writings(V1),
         )
         self._table = Table.of([*services, DISCOVERY])
         self._rest = Rest(self._calls, self._table)

@@ -24,7 +24,8 @@ from gateway.headers import HeaderMap
 from gateway.options import Options
 from gateway.proxies import Proxies
 from gateway.readers import Place, Readers
-from gateway.streams import Relay
+from gateway.replies import Flow
+from gateway.streams import Relay, Writings
 from gateway.upstream import Context, Upstream
 from generated import a2a_pb2 as pb
 
@@ -57,6 +58,7 @@ class Calls:
     readers: Readers
     cards: Cards
     cors: Cors
+    writings: Writings
 
     async def unary(self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message) -> Told:
         answer = await self.upstream.unary(method, message, self._context(request, query))
@@ -69,16 +71,16 @@ class Calls:
 
     async def stream(
         self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message, *, frames: Frames
-    ) -> web.StreamResponse:
+    ) -> Flow:
         kind = GetMessageClass(method.output_type)
         place = Place(request, frames.comment)
         with self.readers.admit(place, self.proxies.client(request)):
             stream = await self.upstream.stream(method, message, self._context(request, query))
-            encode = self.codec.encode_wire
             relay = Relay(
                 place=place,
                 frames=frames,
-                encode=lambda wire: encode(kind, wire),
+                kind=kind,
+                writings=self.writings,
                 codes=self.codes,
                 extra=self.cors.fields(request),
             )

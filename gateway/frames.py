@@ -17,6 +17,11 @@ class Frames(Protocol):
     def content_type(self) -> str: ...
 
     @property
+    def shared(self) -> bool:
+        """Whether an event looks the same for all readers."""
+        ...
+
+    @property
     def comment(self) -> bytes:
         """What an idle stream may carry without meaning anything; empty when the form has no such thing."""
         ...
@@ -30,6 +35,7 @@ class RestFrames:
     """`data` is a bare StreamResponse (SSEV-02)."""
 
     content_type = SSE
+    shared = True
     comment = b": keep-alive\n\n"
 
     def event(self, number: int, json: bytes) -> bytes:
@@ -43,6 +49,7 @@ class JsonRpcFrames:
     """`data` is a JSON-RPC response with the request's id: envelope bytes around shared bytes (JRPC-07)."""
 
     content_type = SSE
+    shared = False
     comment = RestFrames.comment
 
     def __init__(self, request_id: bytes) -> None:
@@ -61,6 +68,7 @@ class NdjsonFrames:
     """grpc-gateway's streams: a line with `result` for each event, at most one last line with `error`."""
 
     content_type = NDJSON
+    shared = True
     comment = b""
 
     def event(self, number: int, json: bytes) -> bytes:

@@ -12,12 +12,9 @@ from aiohttp import web
 
 from a2a_server.errors import A2AError, Reason
 from gateway.options import Options
+from gateway.replies import Flow
 
 FAREWELL_SECONDS = 1.0
-
-
-class Enough(ConnectionError):  # noqa: N818 - no malfunction: handled as a client that has gone
-    """The client wants none of the events."""
 
 
 class Place:
@@ -28,7 +25,7 @@ class Place:
     def __init__(self, request: web.BaseRequest, comment: bytes) -> None:
         self.request = request
         self.comment = comment
-        self.response: web.StreamResponse | None = None
+        self.response: Flow | None = None
         """Set once the stream has begun; only then a comment may be written into it."""
         self.last = 0.0
         self.farewell: A2AError | None = None
@@ -39,11 +36,8 @@ class Place:
 
     async def write(self, data: bytes) -> None:
         """Hand bytes to the client; waits while it does not read."""
-        if self.request.method == "HEAD":  # the first event was waited for, because it may be an error
-            raise Enough
         response = self.response
         if response is not None:
-            self.last = time.monotonic()
             await response.write(data)
             self.last = time.monotonic()
 

@@ -1,4 +1,7 @@
-"""Whole answers: head and body in one write, which costs half of what aiohttp's own response does."""
+"""Answers, whole and flowing: head and body in one write, which costs half of what aiohttp's own response does.
+
+aiohttp asks no more of an answer than `prepare`, `write_eof` and `keep_alive`.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _FULL = 64 * 1024
 
 
 class Reply:
-    """An answer. aiohttp asks no more of one than `prepare`, `write_eof` and `keep_alive`."""
+    """An answer that is known as a whole."""
 
     __slots__ = ("body", "closes", "content_type", "fields", "keep_alive", "status")
 
@@ -63,7 +66,59 @@ class Reply:
         return b"".join(lines if head else [*lines, self.body])
 
 
-Answering = Reply | web.StreamResponse
+class Flow:
+    """An answer that is written bit by bit; chunked, or up to the connection's end for HTTP/1.0."""
+
+    __slots__ = ("_request", "chunked", "keep_alive")
+
+    def __init__(self, request: web.BaseRequest) -> None:
+        self._request = request
+        self.chunked = request.version >= _HTTP_1_1
+        self.keep_alive: bool | None = request.keep_alive and self.chunked
+
+    def head(self, content_type: str, fields: Fields) -> bytes:
+        lines = [_head(200, content_type), _date(int(time.time()))]
+        lines += [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in map(_safe, fields)]
+        if self.chunked:
+            lines.append(b"Transfer-Encoding: chunked\r\n")
+        if not self.keep_alive:
+            lines.append(b"Connection: close\r\n")
+        return b"".join([*lines, b"\r\n"])
+
+    def framed(self, data: bytes) -> bytes:
+        """Data as it has to be sent."""
+        return b"%x\r\n%b\r\n" % (len(data), data) if self.chunked else data
+
+    def send(self, framed: bytes) -> bool:
+        """Hand bytes over as they are, and say whether to wait for the client before there are more."""
+        protocol = self._request.protocol
+        transport = protocol.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError
+        transport.write(framed)
+        return protocol.writing_paused
+
+    async def drained(self) -> None:
+        """Wait for the client to read."""
+        await self._request.writer.drain()
+
+    async def write(self, data: bytes) -> None:
+        """Send data, and wait while the client does not read."""
+        if self.send(self.framed(data)):
+            await self.drained()
+
+    def end(self) -> None:
+        if self.chunked:
+            self.send(b"0\r\n\r\n")
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """All is written already, or nobody is there to read the rest."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """As `prepare`."""
+
+
+Answering = Reply | Flow
 """What a request is answered with: at once, or bit by bit."""
 
 

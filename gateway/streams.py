@@ -1,25 +1,53 @@
-"""Streams: an error before the first event is an ordinary answer, one after it the last frame (spec: STRM-07)."""
+"""Streams: an error before the first event is an ordinary answer, one after it the last frame (spec: STRM-07, SSEV)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
-from aiohttp import web
+from google.protobuf.message import Message
 
 from a2a_server.errors import ErrorCodes
 from gateway import headers
+from gateway.codec import Codec
 from gateway.errors import explain
 from gateway.frames import Frames
 from gateway.readers import FAREWELL_SECONDS, Place
-from gateway.replies import SERVER, Fields
+from gateway.replies import Fields, Flow
 from gateway.upstream import Item, Stream
 
-Encode = Callable[[bytes], bytes]
-"""The JSON of a serialised event; the same bytes for every reader of it."""
+Batch = Sequence[Item]
+
+
+class Writings:
+    """Batches as bytes.
+
+    All readers of a task are given the very same batch, one after another, so that to remember one is enough.
+    """
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+        self._batch: Batch = ()
+        self._form: tuple[object, ...] = ()
+        self._bytes = b""
+
+    def of(self, batch: Batch, kind: type[Message], frames: Frames, flow: Flow) -> bytes:
+        """The events of a batch, as they are sent."""
+        if not frames.shared:
+            return self._made(batch, kind, frames, flow)
+        form = (kind, frames, flow.chunked)
+        if batch is not self._batch or form != self._form:
+            self._bytes = self._made(batch, kind, frames, flow)
+            self._batch, self._form = batch, form
+        return self._bytes
+
+    def _made(self, batch: Batch, kind: type[Message], frames: Frames, flow: Flow) -> bytes:
+        event, encode = frames.event, self._codec.encode_wire
+        return flow.framed(b"".join([event(item.number, encode(kind, item.wire)) for item in batch]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,53 +56,58 @@ class Relay:
 
     place: Place
     frames: Frames
-    encode: Encode
+    kind: type[Message]
+    writings: Writings
     codes: ErrorCodes
     extra: Fields
 
-    async def run(self, stream: Stream) -> web.StreamResponse:
+    async def run(self, stream: Stream) -> Flow:
         """Write all events; what goes wrong before the first one is raised."""
         stream.on_cut(self.place.cut)
         async with aclosing(cast("Any", stream.items)) as items:
             try:
-                first = await anext(items, ())
+                first: Batch = await anext(items, ())
             except asyncio.CancelledError:
                 if (farewell := self.place.farewelled()) is None:
                     raise
                 raise farewell from None
-            response = await self._begin(stream)
+            flow = Flow(self.place.request)
             with suppress(ConnectionError):  # the client may go at any time
-                await self._relay(first, items)
-                await response.write_eof()
-        return response
+                await self._flow(flow, stream, first, items)
+        return flow
 
-    async def _begin(self, stream: Stream) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": self.frames.content_type, **_HEADERS})
-        for name, value in (*headers.outgoing(stream.metadata), *self.extra):
-            response.headers.add(name, value)
-        await response.prepare(self.place.request)
-        self.place.response = response
-        return response
-
-    async def _relay(self, first: Sequence[Item], items: AsyncIterator[Sequence[Item]]) -> None:
-        """The response has begun, so every end is told within it."""
+    async def _flow(self, flow: Flow, stream: Stream, first: Batch, items: AsyncIterator[Batch]) -> None:
+        head = flow.head(self.frames.content_type, [*_FIELDS, *headers.outgoing(stream.metadata), *self.extra])
+        if self.place.request.method == "HEAD":  # the first event was waited for, because it may be an error
+            flow.send(head)
+            return
+        data = self._bytes(flow, first) if first else b""  # the last thing that may still be refused as a whole
         try:
-            await self._write(first)
-            async for batch in items:
-                await self._write(batch)
+            await self._relay(flow, head + data, items)
         except asyncio.CancelledError:
             if (farewell := self.place.farewelled()) is None:
                 raise
             await self._say(farewell)
         except ConnectionError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, the client is told something
+        except Exception as error:  # noqa: BLE001 - whatever it was, the client is told within the stream
             await self._say(error)
+        flow.end()
 
-    async def _write(self, batch: Sequence[Item]) -> None:
+    async def _relay(self, flow: Flow, data: bytes, items: AsyncIterator[Batch]) -> None:
         """All that is ready in one write: half of an event's cost is the write."""
-        event, encode = self.frames.event, self.encode
-        await self.place.write(b"".join([event(item.number, encode(item.wire)) for item in batch]))
+        place, self.place.response = self.place, flow
+        place.request.writer.output_size += len(data)  # from here on aiohttp must not answer in our stead
+        if flow.send(data):
+            await flow.drained()
+        place.last = time.monotonic()
+        async for batch in items:
+            if flow.send(self._bytes(flow, batch)):
+                await flow.drained()
+            place.last = time.monotonic()
+
+    def _bytes(self, flow: Flow, batch: Batch) -> bytes:
+        return self.writings.of(batch, self.kind, self.frames, flow)
 
     async def _say(self, error: Exception) -> None:
         try:
@@ -84,8 +117,7 @@ class Relay:
             self.place.abort()
 
 
-_HEADERS = {
-    "Server": SERVER,
-    "Cache-Control": "no-cache",
-    "X-Accel-Buffering": "no",  # or nginx would hold events back
-}
+_FIELDS: Fields = (
+    ("Cache-Control", "no-cache"),
+    ("X-Accel-Buffering", "no"),  # or nginx would hold events back
+)
