@@ -148,7 +148,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
         agent=agent,
         store=store,
         clock=SystemClock(),
-        cards=CardBook(agent, interfaces, authenticator.card),
+        cards=CardBook(agent, interfaces, authenticator.card, replay=settings.replay_extension),
         limits=settings.limits,
         observers=[log_internal],
         keep_open_on_input=settings.keep_streams_open_on_input,

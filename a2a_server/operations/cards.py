@@ -25,8 +25,8 @@ class CardBook:
     interfaces: Sequence[pb.AgentInterface]
     security: CardSecurity
     push_notifications: bool = False
-    replay: bool = True
-    """Whether clients may ask for the numbers of events (RPLY-05)."""
+    replay: bool = False
+    """Whether clients may ask for the numbers of events (RPLY-05, EXTN-10)."""
 
     def public(self) -> pb.AgentCard:
         """The card that anybody may read."""

@@ -87,6 +87,8 @@ class Settings(BaseSettings):
     """Which release's gRPC codes errors have; reasons are the same in both."""
     require_extensions_everywhere: bool = False
     """Whether extensions that the card requires must be listed beyond sends, too."""
+    replay_extension: bool = False
+    """Whether gRPC clients, and gateways elsewhere, may ask for the numbers of events and go on after one of them."""
     keep_streams_open_on_input: bool = False
     """Whether streams stay open when a task asks for input."""
     loop_block_warning: Annotated[float, Ge(0)] = 1.0

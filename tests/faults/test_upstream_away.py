@@ -26,7 +26,8 @@ PATIENCE = 20.0
 
 @contextmanager
 def server(folder: Path, grpc: str = "127.0.0.1:0") -> Iterator[Running]:
-    with process(AGENT, "--grpc", grpc, "--store", f"sqlite:///{folder / 'a2a.db'}", cwd=folder) as running:
+    store = f"sqlite:///{folder / 'a2a.db'}"
+    with process(AGENT, "--grpc", grpc, "--store", store, cwd=folder, A2A_REPLAY_EXTENSION="true") as running:
         yield running
 
 

@@ -105,7 +105,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
     port = door.listen(Address("127.0.0.1", 0)).port
     interface = pb.AgentInterface(url=f"127.0.0.1:{port}", protocol_binding="GRPC", protocol_version="1.0")
-    cards = CardBook(agent, [interface], authenticator.card, push_notifications)
+    cards = CardBook(agent, [interface], authenticator.card, push_notifications, replay=True)
     core = Core(
         agent=agent,
         store=store,

@@ -130,3 +130,11 @@ async def test_a_server_leaves_nothing_behind() -> None:
         assert await code(stub.GetTask(pb.GetTaskRequest(id="t"))) == grpc.StatusCode.UNAVAILABLE
     await asyncio.sleep(0.05)
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.req("EXTN-10")
+async def test_no_extension_of_ours_is_on_by_itself() -> None:
+    async with open_server() as (server, _):
+        assert not server.card.capabilities.extensions
+    async with open_server(replay_extension=True) as (server, _):
+        assert [extension.uri for extension in server.card.capabilities.extensions] == ["urn:a2a-server:replay:v1"]
