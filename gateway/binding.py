@@ -26,19 +26,22 @@ from gateway.annotations import Route, captured
 from gateway.codec import Codec, loads
 from gateway.codec.expected import expected
 from gateway.codec.faults import MOST, shown
+from gateway.codec.text import DEEPEST
 from gateway.parameters import Place, UnfitError, find
 from gateway.routes import Match
 
 _LONGEST_NAME = 100
 
 
-def bind(match: Match, query: Sequence[tuple[str, str]], body: bytes, codec: Codec) -> Message:
+def bind(
+    match: Match, query: Sequence[tuple[str, str]], body: bytes, codec: Codec, *, max_depth: int = DEEPEST
+) -> Message:
     """Make the request; raise one `A2AError` that names everything wrong with it."""
     plan = _plan(match.route)
     faults: list[Violation] = []
     said = _said(plan, match.captures, query, faults) if query or match.captures else {}
     from_url = _judged(faults, codec, said, plan.request) if said else None
-    from_body = _read(plan, body, codec, faults) if plan.takes_body else None
+    from_body = _read(plan, body, codec, faults, max_depth) if plan.takes_body else None
     if from_url is not None and from_body is not None:
         faults.extend(merge(from_body, from_url))
     if faults:
@@ -129,11 +132,11 @@ def _judged(faults: list[Violation], codec: Codec, value: object, request: type[
     return None
 
 
-def _read(plan: _Plan, body: bytes, codec: Codec, faults: list[Violation]) -> Message | None:
+def _read(plan: _Plan, body: bytes, codec: Codec, faults: list[Violation], max_depth: int) -> Message | None:
     if not body:  # says nothing, as `{}` does (REST-05)
         return None
     try:
-        value = loads(body)
+        value = loads(body, max_depth=max_depth)
     except A2AError as error:
         faults.append(Violation("body", error.message))
         return None

@@ -21,6 +21,8 @@ from gateway.replies import Answering, Reply
 Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
 
 _BACKLOG = 512
+_UNSENT = 64 * 1024
+"""How much the kernel may hold that is not on its way; what is more is held here, and counted."""
 _LAST_WORDS = 1.0
 
 
@@ -28,6 +30,8 @@ class HttpDoor:
     """One listening HTTP server; its port is taken at once, calls are answered when it is opened."""
 
     def __init__(self, listener: socket.socket, options: Options, tls: ssl.SSLContext | None = None) -> None:
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # or the kernel takes megabytes at a time from a slow reader's answer
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
         self._listener = listener
         self._options = options
         self._tls = tls
@@ -38,6 +42,11 @@ class HttpDoor:
     @property
     def port(self) -> int:
         return int(self._listener.getsockname()[1])
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._server.connections) if self._server is not None else 0
 
     async def open(self, handler: Handler) -> None:
         self._server = Server(handler, self._options)
@@ -112,8 +121,12 @@ class Server(web.Server):
             answer = await self._answered(request)
         finally:
             cast("Protocol", request.protocol).end()
-        if isinstance(answer, Reply) and (self._draining or not request.content.is_eof()):
-            answer.closes = True  # what is left of the body is not waited for
+        if isinstance(answer, Reply):
+            answer.closes |= (
+                self._draining or not request.content.is_eof()
+            )  # what is left of the body is not waited for
+        elif self._draining:
+            answer.keep_alive = False
         return answer
 
     async def _answered(self, request: web.BaseRequest) -> Answering:

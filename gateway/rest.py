@@ -32,7 +32,8 @@ class Rest:
         public = method.containing_service.full_name == DISCOVERY
         kind = (accept.stream if method.server_streaming else accept.unary)(None if public else accepted)
         parameters = query_of(query)
-        message = bind(match, parameters, await self._body(request, route), self.calls.codec)
+        raw = await self._body(request, route)
+        message = bind(match, parameters, raw, self.calls.codec, max_depth=self.calls.options.max_depth)
         if method.server_streaming:
             form = frames.LINES if kind == accept.NDJSON else frames.REST
             return await self.calls.stream(request, parameters, method, message, frames=form)

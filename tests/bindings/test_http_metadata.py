@@ -206,8 +206,7 @@ async def test_grpc_timeout_is_the_deadline_of_the_call() -> None:
         for text, seconds in (("100S", 100), ("2M", 120), ("99999999H", 30 * 24 * 3600)):
             assert (await once(port, get("/tasks/t", f"Grpc-Timeout: {text}"))).status == 200
             assert heard.left == [pytest.approx(seconds, rel=0.05)]  # gRPC rounds it
-        for text in ("0S", "1n"):
-            assert (await once(port, get("/tasks/t", f"Grpc-Timeout: {text}"))).status == 504
+        assert (await once(port, get("/tasks/t", "Grpc-Timeout: 0S"))).status == 504
         answer = await once(port, get("/tasks/t", "Grpc-Timeout: soon"))
         assert answer.json["error"]["details"][0]["fieldViolations"][0]["field"] == "Grpc-Timeout"
 
