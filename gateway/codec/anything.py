@@ -50,7 +50,7 @@ class AnyReader:
         if kind.full_name in OWN_FORM:
             self._read_value(value, kind, inner)
         else:
-            self.reader(kind)({name: item for name, item in value.items() if name != _TYPE}, inner)
+            self.reader(kind)(value, inner)
         message.type_url = value[_TYPE]
         message.value = inner.SerializeToString()
 

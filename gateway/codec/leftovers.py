@@ -42,13 +42,15 @@ class Leftovers:
     def __call__(self, value: dict[str, object], faults: Faults | None) -> tuple[dict[str, object], Faults | None]:
         """The members to read under their written names; null and unknown ones are none."""
         found: dict[str, object] = {}
+        given: dict[str, str] = {}
         for other, item in value.items():
             name = self.names.get(other)
             if name is None:
                 continue
-            if name in value or name in found:
+            first = name if name in value else given.setdefault(name, other)
+            if first != other:
                 faults = faults or Faults()
-                faults.add(f".{name}", f"is given twice, as {name} and as {other}")
+                faults.add(f".{name}", f"is given twice, as {first} and as {other}")
             elif item is not None or name in self.nullable:
                 found[name] = item
                 faults = self._compare(name, value, faults)

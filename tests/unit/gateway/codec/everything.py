@@ -108,6 +108,8 @@ def _add_required(message: descriptor_pb2.DescriptorProto, loop: descriptor_pb2.
         _require(_add(message, f"my_{kind.lower()}", kind))
     _require(_add(message, "my_list", "Inner", repeated=True))
     _require(_add(message, "loop", "Loop"))
+    message.oneof_decl.add(name="_my_optional")
+    _require(_add(message, "my_optional", "string", oneof_index=0, proto3_optional=True))
     _require(_add(loop, "again", "Loop"))
     _require(_add(loop, "name", "string"))
 

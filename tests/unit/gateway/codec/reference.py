@@ -55,6 +55,8 @@ def _complete(message: Any, field: FieldDescriptor, found: dict[str, Any]) -> No
 
 
 def _default(field: FieldDescriptor, content: Any, found: dict[str, Any]) -> None:
+    if field.has_presence and not field.message_type:
+        return
     if field.is_repeated:
         found[field.json_name] = {} if entry_of(field) else []
     elif field.enum_type:

@@ -49,8 +49,7 @@ def test_what_is_no_json_is_refused_with_its_place(raw: bytes, what: str) -> Non
         (b'[{"x":{"b":1,"c":2,"b":1}}]', '"b"'),
         (b'{"a" : 1, "a":2}', '"a"'),
         (b'{"a":1,"\\u0061":2}', '"a"'),  # the same name in another spelling
-        (b'{"a":"\\u0022","a":"\\u0022"}', '"a"'),  # which makes up for the lost quotes
-        (b'{"a":"\\"\\"","a":"\\u0022\\u0022"}', '"a"'),
+        (b'{"a":1,"a":"\\u0022\\u0022"}', '"a"'),  # which makes up for the lost quotes
         (b'{"":1,"":2}', '""'),
         (b'{"' + b"n" * 50 + b'":1,"' + b"n" * 50 + b'":2}', f'"{"n" * 40}"'),
     ],
@@ -97,4 +96,6 @@ def test_nesting_is_bounded_before_the_parser_gives_up() -> None:
 
 
 def test_many_brackets_are_no_depth() -> None:
+    assert loads(b"[[],{}," + b"[" * 63 + b"]" * 64)
+    assert complaint(b"[[],{}," + b"[" * 64 + b"]" * 65) == "it nests deeper than 64 objects and lists."
     assert loads(b"[" + b"{}," * 1000 + b"[]]") == [{}] * 1000 + [[]]

@@ -78,6 +78,7 @@ def test_optional_members_are_written_exactly_when_set() -> None:
     assert written(unset) == {
         "myInt32": 0, "myString": "", "myBool": False, "myColour": "COLOUR_UNSPECIFIED", "myDouble": 0, "myBytes": "",
     }  # fmt: skip
+    assert written(Required(my_optional="")) == {**written(Required()), "myOptional": ""}
     assert written(pb.AgentCapabilities(streaming=False)) == {"streaming": False}
     assert written(pb.GetTaskRequest(id="t", history_length=0)) == {"id": "t", "historyLength": 0}
 
@@ -215,6 +216,12 @@ def test_a_dialect_decides_about_names_times_and_what_is_always_there() -> None:
     assert orjson.loads(codec.encode(task)) == {"x-context_id": "", "x-status": {"x-timestamp": "7s"}}
     for name in ("x-context_id", "context_id", "contextId"):
         assert codec.decode({name: "c"}, pb.Task) == pb.Task(context_id="c")
+    value = {"x-status": {"state": "DONE"}, "x-id": "a", "id": "b", "contextId": "", "context_id": ""}
     with pytest.raises(A2AError) as caught:
-        codec.decode({"x-status": {"state": "DONE"}, "x-id": "a", "id": "b"}, pb.Task)
-    assert [violation.field for violation in caught.value.violations] == ["x-status.x-state", "x-id"]
+        codec.decode(value, pb.Task)
+    said = {violation.field: violation.description for violation in caught.value.violations}
+    assert said.pop("x-status.x-state").startswith("must be one of TASK_STATE_SUBMITTED, ")
+    assert said == {
+        "x-id": "is given twice, as x-id and as id",
+        "x-context_id": "is given twice, as contextId and as context_id",
+    }
