@@ -16,7 +16,7 @@ from tests.bench.requests import Show
 from tests.bench.rows import ALONE, BARE, GROWTH, SDK, Row, Target
 
 _CHUNKS = 200
-_PAUSE = 0.05  # longer than it takes to write to a thousand
+_PAUSE = 0.03  # longer than it takes to write to a thousand
 _FEW, _LARGE = 10, 1 << 16
 _BOUND = 2.0
 """Seconds after which a reader that takes nothing is cut, here."""
@@ -68,7 +68,10 @@ def _repeat(lab: Lab, measure: Callable[[], Delivery]) -> Delivery:
 
 
 def _thousand(lab: Lab) -> Iterator[Row]:
-    audience, count = lab.effort.size(1_000, 100), lab.effort.size(20, 5)
+    audience, count = (
+        lab.effort.size(1_000, 100),
+        lab.effort.size(100, 10),
+    )  # so many that the ends of streams hardly count
     with lab.ours("memory", settings=f"[gateway]\nstreams_per_client = {audience + 10}\n") as ours:
         size = _size(ours)
         with lab.bare(size) as bare:
