@@ -110,7 +110,7 @@ class Server(web.Server):
         self._draining = True
         for connection in self.connections:
             if cast("Protocol", connection).idle:
-                connection.close()
+                connection.force_close()
 
     def _begin(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:  # noqa: ANN401 - aiohttp's own types
         protocol.begin(payload)
