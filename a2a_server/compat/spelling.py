@@ -1,0 +1,79 @@
+"""The 1.0 core's complaints in the field names of 0.3 (spec: ERRS-05).
+
+A client that sent `request.content[0]` cannot find `message.parts[0]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from a2a_server.compat.kept import KEY
+from a2a_server.errors import A2AError, Violation
+
+Rules = Sequence[tuple[re.Pattern[str], str]]
+
+
+def _rules(**renamed: str) -> Rules:
+    return tuple((re.compile(rf"^{name}\b"), new) for name, new in renamed.items())
+
+
+_PUSH: Final = "configuration.push_notification"
+_SENDS: Final[Rules] = (
+    (re.compile(r"^message\.reference_task_ids\b"), f"message.metadata.{KEY}.referenceTaskIds"),
+    (re.compile(r"^message\.parts\b"), "message.content"),
+    (re.compile(r"^(message\.content\[\d+\])\.raw\b"), r"\1.file.file_with_bytes"),
+    (re.compile(r"^(message\.content\[\d+\])\.url\b"), r"\1.file.file_with_uri"),
+    (re.compile(r"^(message\.content\[\d+\])\.media_type\b"), r"\1.file.mime_type"),
+    (re.compile(r"^(message\.content\[\d+\])\.filename\b"), r"\1.file.name"),
+    (re.compile(r"^(message\.content\[\d+\])\.data\b"), r"\1.data.data"),
+    (re.compile(r"^message\b"), "request"),
+    (re.compile(r"^configuration\.return_immediately\b"), "configuration.blocking"),
+    (re.compile(r"^configuration\.task_push_notification_config\b"), _PUSH),
+    (re.compile(rf"^({_PUSH}\.authentication)\.scheme\b"), r"\1.schemes"),
+)
+_TASK: Final = _rules(id="name")
+_CONFIG: Final = _rules(task_id="name", id="name")
+_NEW: Final = "config.push_notification_config"
+_CREATE: Final[Rules] = (
+    *_rules(task_id="parent", id="config_id", url=f"{_NEW}.url", token=f"{_NEW}.token"),
+    (re.compile(r"^authentication\.scheme\b"), "authentication.schemes"),
+    *_rules(authentication=f"{_NEW}.authentication"),
+)
+
+_RULES: Final[Mapping[str, Rules]] = MappingProxyType(
+    {
+        "SendMessage": _SENDS,
+        "SendStreamingMessage": _SENDS,
+        "GetTask": _TASK,
+        "CancelTask": _TASK,
+        "TaskSubscription": _TASK,
+        "CreateTaskPushNotificationConfig": _CREATE,
+        "GetTaskPushNotificationConfig": _CONFIG,
+        "ListTaskPushNotificationConfig": _rules(task_id="parent"),
+        "DeleteTaskPushNotificationConfig": _CONFIG,
+        "GetAgentCard": (),
+    }
+)
+
+
+def respell(error: A2AError, rpc: str) -> A2AError:
+    """Return the same error for a client that called this RPC of 0.3."""
+    if not error.violations:
+        return error
+    violations = [Violation(_respell(fault.field, _RULES[rpc]), fault.description) for fault in error.violations]
+    message = error.message
+    head, new = error.violations[0].field, violations[0].field
+    if message.startswith(f"{head}: "):  # a single fault is told in the message, too
+        message = new + message.removeprefix(head)
+    return A2AError(
+        error.reason, message, metadata=error.metadata, violations=violations, retry_after=error.retry_after
+    )
+
+
+def _respell(field: str, rules: Rules) -> str:
+    for pattern, new in rules:
+        field = pattern.sub(new, field)
+    return field
