@@ -18,6 +18,8 @@ What is generated for a `Part`:
                 m.text = v
             except WRONG as error:
                 faults = note(faults, '.text', 'a string', v, error)
+            if not (left or faults):
+                return
         ...
         if left:
             found, faults = rest(value, faults)
@@ -101,8 +103,12 @@ class Readers(Compiler):
         yield f"{INDENT}raise faults"
 
     def _field(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
-        absent = "MISSING" if is_nullable(field) else "None"
-        yield f"v = get({self._dialect.member(field)!r}, {absent})"
+        name, absent = self._dialect.member(field), "None"
+        if is_nullable(field):
+            absent = "MISSING"
+            yield f"v = get({name!r}, MISSING)"
+        else:
+            yield f"v = get({name!r})"
         yield f"if v is not {absent}:"
         yield f"{INDENT}left -= 1"
         if oneof := choice(field):

@@ -93,9 +93,10 @@ def test_nothing_is_left_behind(step: Callable[[], object]) -> None:
     tracemalloc.start()
     try:
         before = steps(500)
-        assert steps(1500) - before < 1500 * SMALLEST / 2
+        grown = steps(5000) - before
     finally:
         tracemalloc.stop()
+    assert grown < 5000 * SMALLEST / 2  # Python itself keeps some memory for the next objects
 
 
 def refused(value: object) -> None:
