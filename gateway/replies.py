@@ -69,10 +69,11 @@ class Reply:
 class Flow:
     """An answer that is written bit by bit; chunked, or up to the connection's end for HTTP/1.0."""
 
-    __slots__ = ("_request", "chunked", "keep_alive")
+    __slots__ = ("_protocol", "_request", "chunked", "keep_alive")
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
+        self._protocol = request.protocol
         self.chunked = request.version >= _HTTP_1_1
         self.keep_alive: bool | None = request.keep_alive and self.chunked
 
@@ -89,27 +90,30 @@ class Flow:
         """Data as it has to be sent."""
         return b"%x\r\n%b\r\n" % (len(data), data) if self.chunked else data
 
-    def send(self, framed: bytes) -> bool:
-        """Hand bytes over as they are, and say whether to wait for the client before there are more."""
-        protocol = self._request.protocol
-        transport = protocol.transport
+    @property
+    def paused(self) -> bool:
+        """Whether so much is unsent that the client has to be waited for."""
+        return self._protocol.writing_paused
+
+    def hand(self, framed: bytes) -> None:
+        """Hand bytes over as they are, without waiting for anybody."""
+        transport = self._protocol.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError
         transport.write(framed)
-        return protocol.writing_paused
 
-    async def drained(self) -> None:
-        """Wait for the client to read."""
-        await self._request.writer.drain()
+    async def send(self, framed: bytes) -> None:
+        """Hand bytes over, and wait while the client does not read."""
+        self.hand(framed)
+        if self._protocol.writing_paused:
+            await self._request.writer.drain()
 
     async def write(self, data: bytes) -> None:
-        """Send data, and wait while the client does not read."""
-        if self.send(self.framed(data)):
-            await self.drained()
+        await self.send(self.framed(data))
 
     def end(self) -> None:
         if self.chunked:
-            self.send(b"0\r\n\r\n")
+            self.hand(b"0\r\n\r\n")
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """All is written already, or nobody is there to read the rest."""

@@ -37,6 +37,8 @@ class Writings:
 
     def of(self, batch: Batch, kind: type[Message], frames: Frames, flow: Flow) -> bytes:
         """The events of a batch, as they are sent."""
+        if not batch:  # an empty chunk would be the last one
+            return b""
         if not frames.shared:
             return self._made(batch, kind, frames, flow)
         form = (kind, frames, flow.chunked)
@@ -64,6 +66,7 @@ class Relay:
     async def run(self, stream: Stream) -> Flow:
         """Write all events; what goes wrong before the first one is raised."""
         stream.on_cut(self.place.cut)
+        stream.on_ready(self._take)
         async with aclosing(cast("Any", stream.items)) as items:
             try:
                 first: Batch = await anext(items, ())
@@ -79,7 +82,7 @@ class Relay:
     async def _flow(self, flow: Flow, stream: Stream, first: Batch, items: AsyncIterator[Batch]) -> None:
         head = flow.head(self.frames.content_type, [*_FIELDS, *headers.outgoing(stream.metadata), *self.extra])
         if self.place.request.method == "HEAD":  # the first event was waited for, because it may be an error
-            flow.send(head)
+            flow.hand(head)
             return
         data = self._bytes(flow, first) if first else b""  # the last thing that may still be refused as a whole
         try:
@@ -98,13 +101,23 @@ class Relay:
         """All that is ready in one write: half of an event's cost is the write."""
         place, self.place.response = self.place, flow
         place.request.writer.output_size += len(data)  # from here on aiohttp must not answer in our stead
-        if flow.send(data):
-            await flow.drained()
+        await flow.send(data)
         place.last = time.monotonic()
         async for batch in items:
-            if flow.send(self._bytes(flow, batch)):
-                await flow.drained()
+            await flow.send(self._bytes(flow, batch))
             place.last = time.monotonic()
+
+    def _take(self, batch: Batch) -> bool:
+        """Write a batch right away, unless the client has to be waited for; what fails is left to fail in its place."""
+        flow = self.place.response
+        if flow is None or flow.paused:
+            return False
+        try:
+            flow.hand(self._bytes(flow, batch))
+        except Exception:  # noqa: BLE001 - comes again
+            return False
+        self.place.last = time.monotonic()
+        return True
 
     def _bytes(self, flow: Flow, batch: Batch) -> bytes:
         return self.writings.of(batch, self.kind, self.frames, flow)

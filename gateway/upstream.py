@@ -73,6 +73,13 @@ class Stream(Protocol):
         """Batches of all that is ready. Whoever iterates closes it."""
         ...
 
+    def on_ready(self, take: Callable[[Sequence[Item]], bool]) -> None:
+        """Say who may be offered items while somebody waits for them; what it does not take comes out of `items`.
+
+        To be said before the first item is asked for. An upstream need not make use of it.
+        """
+        ...
+
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
         """Tell the upstream how to end the stream from its side, when it stops."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from google.protobuf.message import Message
@@ -10,6 +10,11 @@ from google.protobuf.message import Message
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Entry
+
+Entries = Sequence[Entry]
+
+Take = Callable[[Entries], bool]
+"""Takes entries right away, or says no; then they come the ordinary way."""
 
 
 class Call(NamedTuple):
@@ -24,9 +29,8 @@ class Call(NamedTuple):
     """Whether stream events tell their number."""
     cursor: Sequence[str] = ()
     """What the client says to be the last event it has seen, as it says it."""
-
-
-Entries = Sequence[Entry]
+    take: Take | None = None
+    """Offered what a stream would yield next, while the stream is being waited for."""
 
 
 class UnaryOperation(Protocol):

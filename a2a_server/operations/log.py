@@ -7,7 +7,7 @@ latest entries for all of them together, and a reader that falls behind them goe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -67,7 +67,18 @@ class EventLog:
 class Channel:
     """The readers of one task, and the latest entries that they share."""
 
-    __slots__ = ("due", "error", "head", "log", "readers", "recent", "task_id")
+    __slots__ = (
+        "_handing_out",
+        "_ready",
+        "_ready_after",
+        "due",
+        "error",
+        "head",
+        "log",
+        "readers",
+        "recent",
+        "task_id",
+    )
 
     def __init__(self, log: EventLog, task_id: str) -> None:
         self.log = log
@@ -78,6 +89,9 @@ class Channel:
         self.due = 0
         """Where a reader ought to be: what came last does not count, or a burst would make everybody slow."""
         self.error: Exception | None = None
+        self._ready: Sequence[Entry] = ()
+        self._ready_after = (0, 0)
+        self._handing_out = False
 
     def publish(self, entries: Sequence[Entry]) -> None:
         recent = self.recent
@@ -102,23 +116,42 @@ class Channel:
         for reader in self.readers:
             reader.wake()
 
+    def hand_out_soon(self) -> None:
+        """Offer entries to their readers in one go, after whatever else is published right now."""
+        if not self._handing_out:
+            self._handing_out = True
+            asyncio.get_running_loop().call_soon(self._hand_out)
+
+    def _hand_out(self) -> None:
+        self._handing_out = False
+        for reader in tuple(self.readers):
+            reader.hand_over()
+
+    def ready(self, position: int) -> Sequence[Entry]:
+        """What follows `position`, if the shared entries go back that far: the same object for all who are there."""
+        if self._ready_after != (position, self.head):
+            recent = self.recent
+            near = bool(recent) and recent[0].number <= position + 1
+            self._ready = recent[position + 1 - recent[0].number :] if near else ()
+            self._ready_after = position, self.head
+        return self._ready
+
     async def after(self, position: int) -> Sequence[Entry]:
         """What follows `position`: from the shared entries, or from the store for a reader that fell behind them."""
-        recent = self.recent
-        if recent and recent[0].number <= position + 1:
-            return recent[position + 1 - recent[0].number :]
-        return await self.log.store.entries(self.task_id, position, _BATCH)
+        return self.ready(position) or await self.log.store.entries(self.task_id, position, _BATCH)
 
 
 class Reader:
     """One follower of one task; used as a context manager, so that nothing of it outlives its stream."""
 
-    __slots__ = ("_channel", "_waiter", "position")
+    __slots__ = ("_channel", "_waiter", "offer", "position")
 
     def __init__(self, channel: Channel, after: int) -> None:
         self._channel = channel
         self._waiter: asyncio.Future[None] | None = None
         self.position = after
+        self.offer: Callable[[Sequence[Entry]], bool] | None = None
+        """Asked to take what `next` would return while that is being waited for; to wake a task costs more."""
         channel.readers.add(self)
 
     def __enter__(self) -> Self:
@@ -138,7 +171,25 @@ class Reader:
 
     def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
+            if self.offer is None:
+                self._waiter.set_result(None)
+            else:
+                self._channel.hand_out_soon()
+
+    def hand_over(self) -> None:
+        """Have what is ready taken, or wake whoever waits for it."""
+        if self._waiter is not None and not self._waiter.done() and not self._taken():
             self._waiter.set_result(None)
+
+    def _taken(self) -> bool:
+        channel = self._channel
+        if channel.error is not None or channel.due - self.position > channel.log.lag or self.offer is None:
+            return False
+        entries = channel.ready(self.position)
+        if not entries or not self.offer(entries):
+            return False
+        self.position = entries[-1].number
+        return True
 
     async def next(self) -> Sequence[Entry]:
         """At least one entry, all that is ready. Raises when the reader is too far behind, or the log ends here."""

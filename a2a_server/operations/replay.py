@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.errors import Violation, refuse
-from a2a_server.operations.call import Entries
+from a2a_server.operations.call import Entries, Take
 from a2a_server.operations.log import Reader
 from a2a_server.operations.stream import Relay
 from a2a_server.ports.store import Record
@@ -47,7 +47,7 @@ class Replay:
 
     relay: Relay
 
-    async def __call__(self, reader: Reader, record: Record, cursor: int) -> AsyncIterator[Entries]:
+    async def __call__(self, reader: Reader, record: Record, cursor: int, take: Take | None) -> AsyncIterator[Entries]:
         """Every event after the cursor, up to the one that closes streams, or to the end of a finished task.
 
         The first batch may be empty: it says that the cursor is good, and that there is nothing to show yet.
@@ -69,7 +69,7 @@ class Replay:
                 return
             first = False
         if not is_terminal(task.status.state):
-            async for entries in self.relay.follow(reader):
+            async for entries in self.relay.follow(reader, take):
                 yield entries
 
     def _cut(self, entries: Entries, head: int) -> tuple[Entries, bool]:

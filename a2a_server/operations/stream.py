@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.views import trim
-from a2a_server.operations.call import Call, Entries
+from a2a_server.operations.call import Call, Entries, Take
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.log import Reader
 from a2a_server.operations.once import OnceOnly
@@ -31,13 +32,19 @@ class Relay:
         trim(shown.task, history, cap=self.shop.limits.history_cap)
         return (Entry.of(number, shown),)
 
-    async def follow(self, reader: Reader, ticket: Ticket | None = None) -> AsyncIterator[Entries]:
+    async def follow(self, reader: Reader, take: Take | None, ticket: Ticket | None = None) -> AsyncIterator[Entries]:
         """Status and artifact events up to the one that closes the stream (STRM-03, STRM-04, CONF-06)."""
+        if take is not None:
+            reader.offer = partial(self._offer, ticket, take)
         closed = False
         while not closed:
             shown, closed = self._cut(await reader.next(), ticket)
             if shown:
                 yield shown
+
+    def _offer(self, ticket: Ticket | None, take: Take, entries: Entries) -> bool:
+        shown, closed = self._cut(entries, ticket)
+        return not closed and (not shown or take(shown))
 
     def _cut(self, entries: Entries, ticket: Ticket | None) -> tuple[Entries, bool]:
         """What of these entries the stream shows, and whether it ends with them."""
@@ -49,8 +56,8 @@ class Relay:
             elif event.HasField("status_update"):
                 shown.append(entry)
                 if self._closes(entry, ticket):
-                    return shown, True
-        return shown, False
+                    return entries if len(shown) == len(entries) else shown, True
+        return entries if len(shown) == len(entries) else shown, False  # what all readers share stays recognisable
 
     def _closes(self, entry: Entry, ticket: Ticket | None) -> bool:
         if not closes_stream(entry.event, keep_open_on_input=self.keep_open_on_input):
@@ -76,7 +83,7 @@ class SendStreamingMessage:
             yield await self._first(ticket, request)
             if ticket.answered:
                 return
-            async for entries in self.relay.follow(ticket.reader, ticket):
+            async for entries in self.relay.follow(ticket.reader, call.take, ticket):
                 yield entries
 
     async def _first(self, ticket: Ticket, request: pb.SendMessageRequest) -> Entries:

@@ -35,14 +35,14 @@ class SubscribeToTask:
         with self.relay.shop.log.reader(request.id, 0) as reader:
             record = await self.runs.find(call.scope, request.id)
             if cursor is not None:
-                async for entries in self.replay(reader, record, cursor):
+                async for entries in self.replay(reader, record, cursor, call.take):
                     yield entries
                 return
             if is_terminal(record.task.status.state):
                 raise _terminal(record.task)
             reader.position = record.number
             yield self.relay.first(record.task, record.number, None)
-            async for entries in self.relay.follow(reader):
+            async for entries in self.relay.follow(reader, call.take):
                 yield entries
 
 

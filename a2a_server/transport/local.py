@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError, deadline_exceeded
-from a2a_server.operations.call import Entries
+from a2a_server.operations.call import Entries, Take
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream
 from a2a_server.transport.streams import OpenStream
@@ -95,6 +95,10 @@ class LocalStream:
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
         """Say how the reader is told that its stream ends from here: it reads too slowly, or the server stops."""
         self._place.cut = cut
+
+    def on_ready(self, take: Take) -> None:
+        """Offer items to `take` while somebody waits for them."""
+        self._place.take = take
 
 
 async def _watched(items: AsyncIterator[Entries], place: OpenStream) -> AsyncIterator[Entries]:

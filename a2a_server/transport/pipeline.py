@@ -108,6 +108,8 @@ class Pipeline:
 
     async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entries]:
         operation = cast("StreamOperation", self._operations[rpc])
+        if place.take is not None and not call.numbers:  # which have to be put in first
+            call = call._replace(take=place.take)
         try:
             with self.streams.admit(place):
                 async with aclosing(cast("Any", operation(call, request))) as batches:

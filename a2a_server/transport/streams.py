@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.call import Take
 
 Cut = Callable[[A2AError], Awaitable[None]]
 """Ends a stream whatever it is doing, and tells the client as far as the client still listens."""
@@ -22,6 +23,8 @@ class OpenStream:
     owner: str
     """Whose allowance it takes; empty for anonymous callers, who are everybody and have no allowance each."""
     cut: Cut | None = None
+    take: Take | None = None
+    """Set by a door that can hand items to its peer without being woken for them."""
     stuck_since: float = 0.0
     """When the item that is being sent was handed over; 0 while none is."""
 

@@ -35,6 +35,9 @@ class ChannelStream:
         """Say how the reader is told that this gateway stops; an upstream that stops tells by itself."""
         self.cut = cut
 
+    def on_ready(self, take: Callable[[Sequence[Item]], bool]) -> None:
+        """Make no use of it: gRPC wakes its reader anyway."""
+
     async def _read(self) -> AsyncIterator[Sequence[Item]]:
         self._streams.add(self)
         call, numbers = self._begin(), self._numbers

@@ -66,6 +66,9 @@ class LateStream:
         self._upstream._refuse()  # noqa: SLF001 - of the same kind
         yield ()
 
+    def on_ready(self, take: object) -> None:
+        """Offers nothing."""
+
     def on_cut(self, cut: object) -> None:
         """Is never cut."""
 
