@@ -68,10 +68,8 @@ def _repeat(lab: Lab, measure: Callable[[], Delivery]) -> Delivery:
 
 
 def _thousand(lab: Lab) -> Iterator[Row]:
-    audience, count = (
-        lab.effort.size(1_000, 100),
-        lab.effort.size(100, 10),
-    )  # so many that the ends of streams hardly count
+    audience = lab.effort.size(1_000, 100)
+    count = lab.effort.size(100, 10)  # so many that the ends of streams hardly matter
     with lab.ours("memory", settings=f"[gateway]\nstreams_per_client = {audience + 10}\n") as ours:
         size = _size(ours)
         with lab.bare(size) as bare:
