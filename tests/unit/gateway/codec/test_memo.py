@@ -32,6 +32,14 @@ def test_an_event_is_encoded_once() -> None:
     assert codec.encode_kept(pb.Task.FromString(wire)) is first
 
 
+def test_an_answer_that_was_read_before_is_the_same_text() -> None:
+    codec = Codec(Dialect())
+    first = codec.encode_kept(TASK)
+    assert first == V1.encode(TASK)
+    assert codec.encode_kept(TASK) is first
+    assert codec.encode_kept(pb.Task(id="other")) == V1.encode(pb.Task(id="other"))
+
+
 def test_the_same_bytes_may_be_messages_of_several_kinds() -> None:
     codec, wire = Codec(Dialect()), pb.GetTaskRequest(tenant="a", id="b").SerializeToString()
     assert codec.encode_wire(pb.GetTaskRequest, wire) == b'{"tenant":"a","id":"b"}'
