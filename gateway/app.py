@@ -93,7 +93,9 @@ class Gateway:
             answer = await self._answer(request, path, query)
         except ConnectionError:  # the client's: nobody is there to be told
             raise
-        except Exception as error:  # noqa: BLE001 - every error has a shape
+        except Exception as error:
+            if request.writer.output_size:  # half an answer is there, and no other can follow
+                raise
             answer = self._rest.refusal(request, error)
             if self._is_public(path):
                 answer.fields = [*answer.fields, *ANYBODY]

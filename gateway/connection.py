@@ -117,8 +117,11 @@ class Protocol(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Answer what aiohttp refuses before there is a request for anybody to handle, or what nobody has handled."""
-        if isinstance(exc, ConnectionError) or request.writer.output_size:
-            raise ConnectionResetError  # there is nobody to tell, or it is too late to tell anything else
+        if isinstance(exc, ConnectionError):
+            raise exc  # there is nobody to tell
+        if request.writer.output_size:
+            log.error("http.broken_off", peer=self.peer, exc_info=exc)
+            raise ConnectionResetError  # too late to tell anything else
         if status < HTTPStatus.INTERNAL_SERVER_ERROR:
             refusal = _refusal(exc, self._options)
             log.debug("http.refused", peer=self.peer, reason=refusal.reason.name)
