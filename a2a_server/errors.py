@@ -197,5 +197,5 @@ def _bad_request(violations: Iterable[Violation]) -> details.BadRequest:
 
 
 def _clip(text: str, longest: int) -> str:
-    encoded = text.encode(errors="replace")
-    return text if len(encoded) <= longest else encoded[: longest - 3].decode(errors="ignore") + "…"
+    encoded = text.encode(errors="replace")  # a header's bytes may have come as lone surrogates
+    return encoded.decode() if len(encoded) <= longest else encoded[: longest - 3].decode(errors="ignore") + "…"

@@ -302,3 +302,18 @@ async def test_406_says_what_there_is(port: int) -> None:
         answer = await once(port, request)
         refused(answer, 406, "NOT_ACCEPTABLE")
         assert "There is " in answer.json["error"]["message"]
+
+
+@pytest.mark.req("ERRS-07")
+@pytest.mark.parametrize(
+    ("field", "status"),
+    [
+        ("Content-Type: \x88json", 400),
+        ("Content-Encoding: \x88", 415),
+        ("Accept: \x88/json", 406),
+        ("A2A-Version: \x88", 400),
+    ],
+)
+async def test_bytes_that_are_no_text_are_told_without_a_failure(port: int, field: str, status: int) -> None:
+    answer = await once(port, post("/message:send", SEND, field))
+    assert (answer.status, answer.json["error"]["code"]) == (status, status)
