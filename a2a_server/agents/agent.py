@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import TypeAlias, TypeVar, cast
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from a2a_server.agents.extensions import Extension
 from a2a_server.agents.feed import Feed
-from a2a_server.agents.results import Result, deliver, relay
-from a2a_server.agents.skill import Function, Skill, Stream, as_tags, check_card, check_function, title
+from a2a_server.agents.results import relay
+from a2a_server.agents.skill import Function, Skill, as_tags, check_card, check_function, title
 from a2a_server.agents.state import Saved
 from a2a_server.agents.turn import Turn
 from a2a_server.errors import Violation
@@ -98,7 +98,7 @@ class Agent:
                 input_modes=input_modes,
                 output_modes=output_modes,
             )
-            self._register(card, function, Plan(restartable=restartable, direct=direct))
+            self._register(card, function, Plan(restartable=restartable, direct=direct, skill=id))
             return function
 
         return register
@@ -153,20 +153,20 @@ class Agent:
         saved = Saved.load(request.state) if request.state else Saved()
         # A task stays with the skill that it began with; what a follow-up names makes no difference.
         default = self._default
-        skill_id = saved.skill or _named(request) or default
+        skill_id = saved.skill or (request.plan.skill if request.plan else _named(request)) or default
         skill = self._skills.get(skill_id, _GONE)
         feed = Feed(outlet)
         turn = Turn(request, feed, skill_id, saved, direct=skill.plan.direct, default=skill_id == default)
         try:
-            answer = skill.function(turn)
+            answer: Any = skill.function(turn)
             if skill.streams:
-                await relay(turn, cast("Stream", answer))
+                await relay(turn, feed, answer)
             else:
-                await deliver(turn, await cast("Awaitable[Result]", answer))
+                turn._deliver(await answer)  # noqa: SLF001 - authors return instead
         finally:
             feed.close()
         if not feed.stopped:
-            await turn.complete()
+            turn._conclude()  # noqa: SLF001 - as above
 
 
 async def _gone(turn: Turn) -> None:

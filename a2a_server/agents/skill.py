@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from a2a_server.agents.results import Result, Yield
-from a2a_server.agents.turn import Turn
+from a2a_server.agents.results import Yield
+from a2a_server.agents.turn import Result, Turn
 from a2a_server.ports.agent import Plan
 from generated import a2a_pb2 as pb
 

@@ -16,6 +16,9 @@ from a2a_server.ports.agent import TurnRequest
 from generated import a2a_pb2 as pb
 
 Event: TypeAlias = pb.StreamResponse | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
+EVENTS = (pb.StreamResponse, pb.TaskStatusUpdateEvent, pb.TaskArtifactUpdateEvent)
+Result: TypeAlias = Whole | Event | pb.Message
+"""What a skill may return."""
 
 
 class Turn(Incoming):
@@ -103,16 +106,22 @@ class Turn(Incoming):
 
     async def add_artifact(self, content: Whole, name: str | None = None, **label: Unpack[LabelFields]) -> None:
         """Add an artifact at once: a value, several parts, or one of your own making. Labels as in `artifact`."""
-        self._feed.send(whole(content, Label(self.skill if name is None else name, **label), self._ids))
+        self._add(content, Label(self.skill if name is None else name, **label))
         await self._feed.room()
+
+    def _add(self, content: Whole, label: Label) -> None:
+        self._feed.send(whole(content, label, self._ids))
 
     async def emit(self, event: Event) -> None:
         """Pass on an event of your own making; empty ids and times are filled in, nothing else changes (EXEC-03)."""
+        self._emit(event)
+        await self._feed.room()
+
+    def _emit(self, event: Event) -> None:
         response = _response(event)
         if response.status_update.status.state in INTERRUPTED:
             self._save()
         self._feed.send(response)
-        await self._feed.room()
 
     # -- the ends of a turn
 
@@ -130,9 +139,8 @@ class Turn(Incoming):
 
     async def complete(self, content: Content | None = None) -> None:
         """End the task as COMPLETED, as returning does, with a closing message if you like."""
-        if self._saved.values or not self._default:
-            self._save()  # a message that came meanwhile keeps the task going, with another turn of this skill
-        await self._stop(_status(pb.TASK_STATE_COMPLETED, content))
+        self._conclude(content)
+        await self._feed.room()
 
     async def fail(self, content: Content) -> None:
         """End the task as FAILED, and say why."""
@@ -144,13 +152,36 @@ class Turn(Incoming):
 
     async def reply(self, content: Content) -> None:
         """Answer in conversation: a direct Message while no task exists, otherwise COMPLETED with it (SEND-11)."""
+        self._reply(content)
+        await self._feed.room()
+
+    def _reply(self, content: Content) -> None:
         if self._has_task:
-            return await self.complete(content)
-        return await self._stop(pb.StreamResponse(message=as_message(content)))
+            self._conclude(content)
+        else:
+            self._feed.send(pb.StreamResponse(message=as_message(content)))
 
     def internal(self, kind: str, /, **fields: object) -> None:
         """Tell the server's telemetry, and no client, what goes on inside (INTL-01)."""
         self._feed.outlet.internal(kind if kind.startswith("internal:") else f"internal:{kind}", fields)
+
+    # -- what the agent calls when the skill has returned; it asks for no room, because the turn is over
+
+    def _deliver(self, result: Result) -> None:
+        """Make an artifact of a return value. Events and messages are passed on as they are; None is nothing."""
+        if isinstance(result, str):  # nearly all are
+            self._add(result, Label(self.skill))
+        elif isinstance(result, pb.Message):
+            self._reply(result)
+        elif isinstance(result, EVENTS):
+            self._emit(result)
+        elif result is not None:
+            self._add(result, Label(self.skill))
+
+    def _conclude(self, content: Content | None = None) -> None:
+        if self._saved.values or not self._default:
+            self._save()  # a message that came meanwhile keeps the task going, with another turn of this skill
+        self._feed.send(_status(pb.TASK_STATE_COMPLETED, content))
 
     @property
     def _has_task(self) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from a2a_server.domain.reducer import fold
 from a2a_server.operations.job import Job
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import TurnRequest
+from a2a_server.ports.agent import Plan, TurnRequest
 from a2a_server.ports.store import Entry
 from generated import a2a_pb2 as pb
 
@@ -16,10 +16,10 @@ _BEGINNING = 2
 """The task and WORKING; a message that came in between would be a third."""
 
 
-def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job]) -> TurnRequest:
+def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], plan: Plan | None) -> TurnRequest:
     """Everything about the message and its task."""
     call, request = job.call, job.request
-    modes = request.configuration.accepted_output_modes if request.HasField("configuration") else ()
+    modes = tuple(request.configuration.accepted_output_modes) if request.HasField("configuration") else ()
     return TurnRequest(
         task_id=writer.task_id,
         context_id=writer.context_id,
@@ -34,7 +34,8 @@ def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job]) ->
         tenant=call.scope.tenant,
         version=call.version,
         extensions=call.extensions,
-        accepted_output_modes=tuple(modes),
+        accepted_output_modes=modes,
+        plan=plan,
     )
 
 

@@ -19,6 +19,7 @@ class Gates:
         self._capabilities = card.capabilities
         self._default_modes = tuple(card.default_input_modes)
         self._skill_modes = {skill.id: (*self._default_modes, *skill.input_modes) for skill in card.skills}
+        self._alike = all(set(modes) == set(self._default_modes) for modes in self._skill_modes.values())
         self._only = next(iter(self._skill_modes.values())) if len(self._skill_modes) == 1 else self._default_modes
 
     def streaming(self) -> None:
@@ -45,5 +46,7 @@ class Gates:
 
     def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:
         """What the agent takes, and what the addressed skill takes besides."""
+        if self._alike:
+            return self._default_modes
         named = request.metadata.fields.get(SKILL_KEY)
         return self._only if named is None else self._skill_modes.get(named.string_value, self._default_modes)

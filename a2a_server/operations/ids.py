@@ -8,25 +8,32 @@ from __future__ import annotations
 import os
 import time
 
-_BLOCK = 10 * 256
+_NOISE = 18
+"""Hexadecimal digits of an id that are random; of the 74 bits that may be, the two beside the variant are not."""
+_BLOCK = 256 * _NOISE
 
 
 class Ids:
     """Makes UUIDs of version 7: neighbours in time are neighbours in an index."""
 
-    __slots__ = ("_at", "_block")
+    __slots__ = ("_at", "_block", "_head", "_ms")
 
     def __init__(self) -> None:
         self._block = ""
         self._at = 0
+        self._ms = 0
+        self._head = ""
+        """What all ids of this millisecond begin with."""
 
     def new(self) -> str:
-        """A fresh UUID, 74 bits of it random."""
-        at = self._at
-        if at >= len(self._block):
-            self._block, at = os.urandom(_BLOCK).hex(), 0
-        self._at = at + 20
-        noise = self._block[at : at + 20]
-        stamp = f"{time.time_ns() // 1_000_000:012x}"
-        variant = "89ab"[int(noise[3], 16) & 3]
-        return f"{stamp[:8]}-{stamp[8:]}-7{noise[:3]}-{variant}{noise[4:7]}-{noise[7:19]}"
+        """A fresh UUID."""
+        block, at = self._block, self._at
+        if at == len(block):
+            block, at = os.urandom(_BLOCK // 2).hex(), 0
+            self._block = block
+        self._at = at + _NOISE
+        now = time.time_ns() // 1_000_000
+        if now != self._ms:
+            stamp = f"{now:012x}"
+            self._ms, self._head = now, f"{stamp[:8]}-{stamp[8:]}-7"
+        return f"{self._head}{block[at : at + 3]}-8{block[at + 3 : at + 6]}-{block[at + 6 : at + 18]}"

@@ -47,23 +47,31 @@ class TaskImage:
         return head + (self.shelf.task.SerializeToString() if shelf is None else shelf)
 
     def fold(self, event: pb.StreamResponse, size: int) -> None:
+        """Take an event in; `size` is its length on the wire."""
         kind = event.WhichOneof("payload")
         if kind == "artifact_update":
-            self.shelf.apply(event.artifact_update, size)
-            self._shelf_wire = None
-            self._tail += size
-            return
-        self._head_wire = None
-        if kind == "status_update":
+            self.fold_artifact(event.artifact_update, size)
+        elif kind == "status_update":
             status = event.status_update.status
-            apply_status(self.head, status)
-            state = self.state = status.state
-            self.status_ms = millis(status.timestamp)
-            self._stopping = state in STOPPING
-            if self._stopping and self.stop is None:
-                self.stop = event
-        elif kind == "message":
-            add_message(self.head, event.message)
+            self.fold_status(event, status, millis(status.timestamp))
+        else:  # a message, or the task itself
+            self._head_wire = None
+            if kind == "message":
+                add_message(self.head, event.message)
+
+    def fold_artifact(self, update: pb.TaskArtifactUpdateEvent, size: int) -> None:
+        self.shelf.apply(update, size)
+        self._shelf_wire = None
+        self._tail += size
+
+    def fold_status(self, event: pb.StreamResponse, status: pb.TaskStatus, at_ms: int) -> None:
+        apply_status(self.head, status)
+        self._head_wire = None
+        state = self.state = status.state
+        self.status_ms = at_ms
+        self._stopping = state in STOPPING
+        if self._stopping and self.stop is None:
+            self.stop = event
 
     def take_head(self) -> Head | None:
         """The head, if it has changed since it was last taken."""

@@ -8,22 +8,20 @@ from a2a_server.domain.events import agent_message, next_status_ms, status_event
 from a2a_server.domain.lifecycle import may_move
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
-from generated import a2a_pb2 as pb
 
 Details = Mapping[str, str | float]
 """What goes into the metadata of the status message."""
 
 
-def move(
-    shop: Workshop, writer: TaskWriter, state: int, text: str = "", details: Details | None = None
-) -> pb.StreamResponse | None:
-    """The event that moves the task, or None when its lifecycle forbids it."""
+def move(shop: Workshop, writer: TaskWriter, state: int, text: str = "", details: Details | None = None) -> None:
+    """Move the task, unless its lifecycle forbids it."""
     if not may_move(writer.image.state, state):
-        return None
+        return
     message = None
     if text:
         message = agent_message(shop.ids.new(), writer.context_id, writer.task_id, [text_part(text)])
         for name, value in (details or {}).items():
             message.metadata[name] = value
-    at = next_status_ms(writer.image.status_ms, shop.clock.now_ms())
-    return status_event(writer.task_id, writer.context_id, state, at, message)
+    at_ms = next_status_ms(writer.image.status_ms, shop.clock.now_ms())
+    event = status_event(writer.task_id, writer.context_id, state, at_ms, message)
+    writer.append_status(event, event.status_update.status, at_ms)

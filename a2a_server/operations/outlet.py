@@ -73,12 +73,16 @@ class TurnOutlet:
         if self.over or not may_move(image.state, state):
             return self._drop(event, f"{_name(image.state)} → {_name(state)} is not allowed")
         given = millis(status.timestamp) if status.HasField("timestamp") else run.shop.clock.now_ms()
-        set_time(status.timestamp, next_status_ms(image.status_ms, given))
+        at_ms = next_status_ms(image.status_ms, given)
+        set_time(status.timestamp, at_ms)
         if state == pb.TASK_STATE_COMPLETED and run.inbox:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
             status.state = pb.TASK_STATE_WORKING
             self.over = True
-        run.record(event)
+        if run.writer.number:
+            run.writer.append_status(event, status, at_ms)
+        else:
+            run.record(event)
         return None
 
     def _artifact(self, event: pb.StreamResponse) -> None:
@@ -91,7 +95,10 @@ class TurnOutlet:
             return self._drop(event, "the turn is over")
         if update.append and image.shelf.closed(update.artifact.artifact_id):
             return self._drop(event, f"artifact {update.artifact.artifact_id} had its last chunk")
-        run.record(event)
+        if run.writer.number:
+            run.writer.append_artifact(event, update)
+        else:
+            run.record(event)
         return None
 
     def _reply(self, message: pb.Message) -> None:

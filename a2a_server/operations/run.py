@@ -26,7 +26,7 @@ from a2a_server.operations.outlet import TurnOutlet
 from a2a_server.operations.slots import Seat
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import InvalidAgentResponse, Observer
+from a2a_server.ports.agent import InvalidAgentResponse, Observer, Plan
 from a2a_server.ports.clock import Clock
 from generated import a2a_pb2 as pb
 
@@ -52,6 +52,8 @@ class Run:
     _seat: Seat | None = None
     """The place in the queue, while there is no slot."""
     _timer: asyncio.TimerHandle | None = None
+    _plan: Plan | None = None
+    """The agent's, for the first turn of a new task."""
 
     def __init__(
         self, shop: Workshop, writer: TaskWriter, job: Job, *, state: bytes = b"", direct: DirectReply | None = None
@@ -76,8 +78,9 @@ class Run:
             self.confirmed = loop.create_future()
         self.task = loop.create_task(self._drive(on_end))
 
-    def begin(self, on_end: Callable[[Run], None]) -> None:
+    def begin(self, plan: Plan, on_end: Callable[[Run], None]) -> None:
         """Create the task, and let the agent take its first step; often it is the only one."""
+        self._plan = plan
         self.writer.hold()
         self.open()
         self._in_first_step = True
@@ -191,7 +194,7 @@ class Run:
             self._set_timer()
         self._in_agent = True
         try:
-            await self.shop.agent.run(brief(job, self.writer, self._state, self.inbox), outlet)
+            await self.shop.agent.run(brief(job, self.writer, self._state, self.inbox, self._plan), outlet)
         except asyncio.CancelledError:
             self._absorb_cancel()
         except InvalidAgentResponse as error:
@@ -200,6 +203,7 @@ class Run:
             logger.exception("agent.failed", task_id=self.task_id)
             self._failed()
         finally:
+            self._plan = None
             self._in_agent = False
             self._forget_signals()
             if self._timer is not None:
@@ -212,8 +216,9 @@ class Run:
 
     def _forget_signals(self) -> None:
         """An agent that swallowed its cancellation must not leave it to whatever this task does next."""
-        while self.task is not None and self.task.cancelling():
-            self.task.uncancel()
+        task = self.task
+        while task is not None and task.cancelling():
+            task.uncancel()
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
@@ -251,13 +256,15 @@ class Run:
         return self.shop.observers
 
     def record(self, event: pb.StreamResponse) -> None:
-        """Put a checked event into the log, in front of it the task if it does not exist yet (EXEC-02)."""
-        if not self.writer.number:
-            self.open()
-            if event.status_update.status.state != pb.TASK_STATE_WORKING:
-                self.stop(pb.TASK_STATE_WORKING)
-                self._stamp_after(event)
+        """Put a checked event into the log, in front of it the task, which does not exist yet (EXEC-02)."""
+        self._create_for(event.status_update.status.state)
+        self._stamp_after(event)
         self.writer.append(event)
+
+    def _create_for(self, state: int) -> None:
+        self.open()
+        if state != pb.TASK_STATE_WORKING:
+            move(self.shop, self.writer, pb.TASK_STATE_WORKING)
 
     def _stamp_after(self, event: pb.StreamResponse) -> None:
         """The event was made before the WORKING that now goes in front of it (STAT-04)."""
@@ -276,8 +283,9 @@ class Run:
 
     def stop(self, state: int, text: str = "", reason: str = "") -> None:
         """Move the task on the server's own account, if the lifecycle allows it."""
-        if (event := move(self.shop, self.writer, state, text, {"reason": reason})) is not None:
-            self.record(event)
+        if not self.writer.number:
+            self._create_for(state)
+        move(self.shop, self.writer, state, text, {"reason": reason} if text else None)
 
     def fail(self, text: str, reason: str) -> None:
         self.stop(pb.TASK_STATE_FAILED, text, reason)

@@ -76,11 +76,12 @@ class Runs:
     async def _create(self, job: Job, once: Once | None) -> Ticket:
         self.shop.slots.check()
         call, request = job.call, job.request
-        if request.message.context_id and not self.shop.limits.accept_unknown_contexts:
-            await self._check_context(call, request.message.context_id)
+        message = request.message
+        if not self.shop.limits.accept_unknown_contexts and message.context_id:
+            await self._check_context(call, message.context_id)
         plan = self.shop.agent.plan(request, b"")
         task_id = once.task_id if once else self.shop.ids.new()
-        writer = self._writer(call.scope, Record(self._new_task(task_id, request.message), 0, 0))
+        writer = self._writer(call.scope, Record(self._new_task(task_id, message), 0, 0))
         if plan.direct:
             await self._reserve(call, once)
         if request.HasField("configuration"):
@@ -91,7 +92,7 @@ class Runs:
         if once is not None:
             return await self._launch_once(run, job, once)
         # The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
-        run.begin(self._ended)
+        run.begin(plan, self._ended)
         return Ticket(task_id, job, run=run)
 
     async def _launch_once(self, run: Run, job: Job, once: Once) -> Ticket:
@@ -229,8 +230,7 @@ class Runs:
     ) -> None:
         """Move a task that has no live turn. Raises `StaleWrite` when something else was faster."""
         writer = self._writer(scope, record)
-        if (event := move(self.shop, writer, state, text, details)) is not None:
-            writer.append(event)
+        move(self.shop, writer, state, text, details)
         writer.end(turn.number for turn in ends)
         await writer.settle()
 

@@ -32,21 +32,22 @@ class SendMessage:
     async def wire(self, call: Call, request: pb.SendMessageRequest, /) -> bytes:
         self.gates.send(call, request)
         with await self.once.start(call, request) as ticket:
-            if (reply := await ticket.reply()) is not None:
-                return wrap(_MESSAGE, reply.SerializeToString())
             configuration = request.configuration
-            await (ticket.exists() if configuration.return_immediately else ticket.stopped())
-            return wrap(_TASK, await self._task(call, ticket, configuration))
+            if configuration.return_immediately or not ticket.stopped_already:
+                if (reply := await ticket.reply()) is not None:
+                    return wrap(_MESSAGE, reply.SerializeToString())
+                await (ticket.exists() if configuration.return_immediately else ticket.stopped())
+            history, cap = history_length(configuration), self.shop.limits.history_cap
+            image = ticket.image
+            if image is not None and len(image.head.history) <= (cap if history is None else history):
+                return wrap(_TASK, image.wire())
+            return wrap(_TASK, await self._load(call, ticket, history))
 
-    async def _task(self, call: Call, ticket: Ticket, configuration: pb.SendMessageConfiguration) -> bytes:
-        history, cap = history_length(configuration), self.shop.limits.history_cap
-        image = ticket.image
-        if image is not None and len(image.head.history) <= (cap if history is None else history):
-            return image.wire()
+    async def _load(self, call: Call, ticket: Ticket, history: int | None) -> bytes:
         record = await self.shop.store.load(call.scope, ticket.task_id)
         if record is None:  # purged between its end and this line
             raise task_not_found(ticket.task_id)
-        return trim(record.task, history, cap=cap).SerializeToString()
+        return trim(record.task, history, cap=self.shop.limits.history_cap).SerializeToString()
 
 
 def history_length(request: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> int | None:

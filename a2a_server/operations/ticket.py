@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from a2a_server.operations.image import TaskImage
     from a2a_server.operations.run import Run
 
+_INVALID = Reason.INVALID_AGENT_RESPONSE.name
 _BROKEN = "The agent's answer broke the protocol; the task says how."
 
 
@@ -95,12 +96,21 @@ class Ticket:
             await self.reader.next()
         return None
 
+    @property
+    def stopped_already(self) -> bool:
+        """Whether our turn has stopped before anybody could begin to follow, and the disk has nothing more to do."""
+        if self._run is None:
+            return False
+        writer = self._run.writer
+        if (stop := writer.image.stop) is None or not writer.at_rest:
+            return False
+        self._judge(stop)
+        return True
+
     async def stopped(self) -> None:
         """Wait until the task is terminal or interrupted, whichever comes first (BLK-02, BLK-06)."""
         if self._run is not None and (stop := self._run.writer.image.stop) is not None:
-            # It has stopped before anybody could begin to follow; what remains is the disk.
-            if not self._run.writer.at_rest:
-                await self._run.writer.settle()
+            await self._run.writer.settle()
             return self._judge(stop)
         if self.snapshot is not None and self.answered:
             update = pb.TaskStatusUpdateEvent(status=self.snapshot.status)
@@ -111,5 +121,5 @@ class Ticket:
                     return self._judge(entry.event)
 
     def _judge(self, event: pb.StreamResponse) -> None:
-        if reason_of(event) == Reason.INVALID_AGENT_RESPONSE.name:
+        if reason_of(event) == _INVALID:
             raise A2AError(Reason.INVALID_AGENT_RESPONSE, _BROKEN, metadata={"taskId": self.task_id})

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from a2a_server.operations.image import TaskImage
-from a2a_server.ports.store import Entry, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write
+from a2a_server.ports.store import (
+    Entry,
+    Lease,
+    Once,
+    Record,
+    Repeated,
+    Store,
+    StoreUnavailable,
+    Turn,
+    Write,
+    new_entry,
+)
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
@@ -58,6 +69,10 @@ class TaskWriter:
     _draining = False
     _committing = False
     _commits = 0
+    _begun: Sequence[Begun] = ()
+    _ended: Sequence[int] = ()
+    _configs: Sequence[pb.TaskPushNotificationConfig] = ()
+    _waiters: Sequence[asyncio.Future[None]] = ()
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
 
@@ -76,10 +91,6 @@ class TaskWriter:
         self._log = log
         self._pending_limit = pending_limit
         self._pending: list[Entry] = []
-        self._begun: list[Begun] = []
-        self._ended: list[int] = []
-        self._configs: list[pb.TaskPushNotificationConfig] = []
-        self._waiters: list[asyncio.Future[None]] = []
 
     # -- what the next commit will hold
 
@@ -87,10 +98,26 @@ class TaskWriter:
         """Number an event, fold it into the task and queue it; returns its number."""
         if self.closed is not None:
             return self.number
-        number = self.number = self.number + 1
         wire = event.SerializeToString()
         self.image.fold(event, len(wire))
-        self._pending.append(Entry(number, event, wire))
+        return self._queue(event, wire)
+
+    def append_status(self, event: pb.StreamResponse, status: pb.TaskStatus, at_ms: int) -> None:
+        """`append` for a status event, by somebody who knows that it is one, and its time."""
+        if self.closed is None:
+            self.image.fold_status(event, status, at_ms)
+            self._queue(event, event.SerializeToString())
+
+    def append_artifact(self, event: pb.StreamResponse, update: pb.TaskArtifactUpdateEvent) -> None:
+        """`append` for an artifact event, by somebody who knows that it is one."""
+        if self.closed is None:
+            wire = event.SerializeToString()
+            self.image.fold_artifact(update, len(wire))
+            self._queue(event, wire)
+
+    def _queue(self, event: pb.StreamResponse, wire: bytes) -> int:
+        number = self.number = self.number + 1
+        self._pending.append(new_entry((number, event, wire)))
         if not (self._scheduled or self._draining):
             self._schedule()
         return number
@@ -101,17 +128,15 @@ class TaskWriter:
         self._claim = lease
 
     def begin(self, job: Begun) -> None:
-        self._begun.append(job)
+        self._begun = [*self._begun, job]
 
     def end(self, numbers: Iterable[int]) -> None:
         """Turns are over; those that began in the same commit leave no trace."""
         for number in numbers:
-            for job in self._begun:
-                if job.number == number:
-                    self._begun.remove(job)
-                    break
-            else:
-                self._ended.append(number)
+            kept = [job for job in self._begun if job.number != number]
+            if len(kept) == len(self._begun):
+                self._ended = [*self._ended, number]
+            self._begun = kept
         self._schedule()
 
     def save(self, state: bytes) -> None:
@@ -120,7 +145,7 @@ class TaskWriter:
 
     def register(self, config: pb.TaskPushNotificationConfig) -> None:
         """A push config that must be there before the next event (SEND-07)."""
-        self._configs.append(config)
+        self._configs = [*self._configs, config]
 
     def leave_receipt(self, once: Once, now_ms: int) -> None:
         """The next commit succeeds only if nobody has sent this before (ONCE-01). It has room for one receipt."""
@@ -134,8 +159,7 @@ class TaskWriter:
         """Write nothing more from here on; what waits is dropped."""
         self.closed = error
         self._pending.clear()
-        self._begun.clear()
-        self._ended.clear()
+        self._begun = self._ended = ()
         self._state = None
         if self._pausing is not None and not self._pausing.done():
             self._pausing.set_result(None)
@@ -197,7 +221,8 @@ class TaskWriter:
                 await self._commit()
         finally:
             self._draining = False
-            self._tell_waiters()
+            if self._waiters:
+                self._tell_waiters()
         if self.closed is not None:
             raise self.closed
         return None
@@ -233,11 +258,11 @@ class TaskWriter:
     async def _next_commit(self) -> None:
         self._schedule()
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        self._waiters = [*self._waiters, waiter]
         await waiter
 
     def _tell_waiters(self) -> None:
-        waiters, self._waiters = self._waiters, []
+        waiters, self._waiters = self._waiters, ()
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -308,9 +333,9 @@ class TaskWriter:
         )
         self._claim = self._once = self._state = None
         if self._begun:
-            write.begin, self._begun = tuple([job.turn() for job in self._begun]), []
+            write.begin, self._begun = tuple([job.turn() for job in self._begun]), ()
         if self._ended:
-            write.end, self._ended = tuple(self._ended), []
+            write.end, self._ended = tuple(self._ended), ()
         if self._configs:
-            write.configs, self._configs = tuple(self._configs), []
+            write.configs, self._configs = tuple(self._configs), ()
         return write

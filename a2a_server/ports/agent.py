@@ -28,6 +28,8 @@ class Plan:
     """Run it again after a crash, from its last checkpoint; otherwise the task becomes FAILED (DURA-02)."""
     direct: bool = False
     """The turn may answer with a bare Message: no task exists before its first other event (SEND-09)."""
+    skill: str = field(default="", compare=False)
+    """A note of the agent's to itself, which comes back in `TurnRequest.plan`."""
 
 
 @dataclass(slots=True, kw_only=True)  # one per turn: freezing it would cost as much again
@@ -53,6 +55,8 @@ class TurnRequest:
     version: str = "1.0"
     extensions: frozenset[str] = frozenset()
     accepted_output_modes: tuple[str, ...] = ()
+    plan: Plan | None = None
+    """The plan that the agent made for this very turn, where it was asked for one just now."""
     _task: pb.Task | None = field(default=None, init=False, repr=False)
 
     @property

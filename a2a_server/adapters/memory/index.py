@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
 
@@ -39,10 +39,9 @@ class TaskIndex:
             if old.state in INTERRUPTED:
                 _remove(self._waiting, old.state, place)
         place = new.status_ms, task_id
-        for key in _filters(new):
-            _insert(lists, key, place)
+        _insert(lists, _filters(new), place)
         if new.state in INTERRUPTED:
-            _insert(self._waiting, new.state, place)
+            _insert(self._waiting, (new.state,), place)
 
     def page(self, scope: Scope, wanted: TaskFilter, after: Position | None, limit: int) -> tuple[Sequence[str], int]:
         """Ids of one page, and the number of tasks on all pages."""
@@ -68,14 +67,15 @@ def _filters(head: Head) -> Collection[_Filter]:
     return filters if context and state else set(filters)
 
 
-def _insert(lists: dict[_Key, list[_Place]], key: _Key, place: _Place) -> None:
-    places = lists.get(key)
-    if places is None:
-        lists[key] = [place]
-    elif places[-1] < place:  # nearly always, as time goes
-        places.append(place)
-    else:
-        insort(places, place)
+def _insert(lists: dict[_Key, list[_Place]], keys: Iterable[_Key], place: _Place) -> None:
+    for key in keys:
+        places = lists.get(key)
+        if places is None:
+            lists[key] = [place]
+        elif places[-1] < place:  # nearly always, as time goes
+            places.append(place)
+        else:
+            insort(places, place)
 
 
 def _remove(lists: dict[_Key, list[_Place]], key: _Key, place: _Place) -> None:

@@ -17,7 +17,7 @@ class Debts:
 
     def owe(self, row: TaskRow, write: Write) -> None:
         numbers = [entry.number for entry in write.entries if not entry.event.HasField("message")]
-        if not numbers:
+        if not numbers or not row.configs:
             return
         for config_id, config in row.configs.items():
             if not config.owed:

@@ -23,24 +23,41 @@ class ConfigRow:
     served_ms: int = 0
 
 
-@dataclass(slots=True)
 class TaskRow:
     """One task."""
 
-    scope: Scope
-    task_id: str
-    head: Head
-    wires: list[bytes] = field(default_factory=list)
-    """The log: entry n is at n - 1."""
-    artifacts: bytes = b""
-    shelved: int = 0
-    """Up to here no entry holds an artifact that `artifacts` lacks."""
-    epoch: int = 0
-    lease: Lease | None = None
-    turns: dict[int, Turn] = field(default_factory=dict)
-    cancel: bytes | None = None
-    state: bytes = b""
-    configs: dict[str, ConfigRow] = field(default_factory=dict)
+    __slots__ = (
+        "artifacts",
+        "cancel",
+        "configs",
+        "epoch",
+        "head",
+        "lease",
+        "scope",
+        "shelved",
+        "state",
+        "task_id",
+        "turns",
+        "wires",
+    )
+
+    def __init__(self, scope: Scope, task_id: str, head: Head) -> None:
+        self.scope = scope
+        self.task_id = task_id
+        self.head = head
+        self.wires: list[bytes] = []
+        """The log: entry n is at n - 1."""
+        self.artifacts = b""
+        self.shelved = 0
+        """Up to here no entry holds an artifact that `artifacts` lacks."""
+        self.epoch = 0
+        self.lease: Lease | None = None
+        self.turns: dict[int, Turn] | None = None
+        """None when there are none, as with nearly all tasks: what is not there need not be collected as garbage."""
+        self.cancel: bytes | None = None
+        self.state = b""
+        self.configs: dict[str, ConfigRow] | None = None
+        """None as above."""
 
     @property
     def number(self) -> int:
@@ -60,11 +77,17 @@ class TaskRow:
             self.lease = write.claim
         if write.state is not None:
             self.state = write.state
+        if write.begin or write.end:
+            self._take_turns(write)
+
+    def _take_turns(self, write: Write) -> None:
+        turns = self.turns or {}
         for turn in write.begin:
-            self.turns[turn.number] = turn
+            turns[turn.number] = turn
         for number in write.end:
-            self.turns.pop(number, None)
-        if not self.turns:
+            turns.pop(number, None)
+        self.turns = turns or None
+        if not turns:
             self.cancel = None
 
     def task(self, *, artifacts: bool) -> pb.Task:

@@ -62,16 +62,21 @@ class MemoryStore:
     # -- tasks
 
     async def commit(self, write: Write) -> None:
-        row = self._check(write)
-        if write.head is not None:
-            known = row.head if row else None
-            row = row or TaskRow(write.scope, write.task_id, write.head)
-            row.head = write.head
-            self._tasks[write.task_id] = row
-            self._index.put(write.scope, write.task_id, known, write.head)
-        assert row is not None  # noqa: S101 - a write that creates has a head
+        row = self._tasks.get(write.task_id)
+        self._check(write, row)
+        head = write.head
+        if row is None:
+            assert head is not None  # noqa: S101 - a write that creates has one
+            row = self._tasks[write.task_id] = TaskRow(write.scope, write.task_id, head)
+            self._index.put(write.scope, write.task_id, None, head)
+        elif head is not None:
+            self._index.put(write.scope, write.task_id, row.head, head)
+            row.head = head
         row.take(write)
-        self._note_turns(row)
+        if row.turns:
+            self._turning[row.task_id] = row
+        else:
+            self._turning.pop(row.task_id, None)
         for config in write.configs:
             _put(row, config)
         if write.owe and row.configs:
@@ -79,24 +84,16 @@ class MemoryStore:
         if write.once is not None:
             self._receipts[write.scope, write.once.key] = write.once
 
-    def _check(self, write: Write) -> TaskRow | None:
+    def _check(self, write: Write, row: TaskRow | None) -> None:
         if write.once is not None:
             found = self._living(write.scope, write.once.key, write.now_ms)
             if found and (write.expected or found.task_id != write.task_id):
                 raise Repeated(found)
-        row = self._tasks.get(write.task_id)
-        number, epoch = (row.number, row.epoch) if row else (0, 0)
+        number, epoch = (0, 0) if row is None else (len(row.wires), row.epoch)
         if write.expected != number or write.epoch != epoch + (write.claim is not None):
             raise StaleWrite(write.task_id)
         if row is not None and row.scope != write.scope:
             raise StaleWrite(write.task_id)
-        return row
-
-    def _note_turns(self, row: TaskRow) -> None:
-        if row.turns:
-            self._turning[row.task_id] = row
-        else:
-            self._turning.pop(row.task_id, None)
 
     async def load(self, scope: Scope, task_id: str) -> Record | None:
         row = self._row(scope, task_id)
@@ -184,7 +181,7 @@ class MemoryStore:
 
     async def get_config(self, scope: Scope, task_id: str, config_id: str) -> pb.TaskPushNotificationConfig | None:
         row = self._row(scope, task_id)
-        config = row and row.configs.get(config_id)
+        config = row.configs.get(config_id) if row and row.configs else None
         return pb.TaskPushNotificationConfig.FromString(config.wire) if config else None
 
     async def configs(
@@ -193,14 +190,15 @@ class MemoryStore:
         row = self._row(scope, task_id)
         if row is None:
             return None
-        ids = sorted(config_id for config_id in row.configs if config_id > after)[:limit]
-        return [pb.TaskPushNotificationConfig.FromString(row.configs[config_id].wire) for config_id in ids]
+        configs = row.configs or {}
+        ids = sorted(config_id for config_id in configs if config_id > after)[:limit]
+        return [pb.TaskPushNotificationConfig.FromString(configs[config_id].wire) for config_id in ids]
 
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
         row = self._row(scope, task_id)
         if row is None:
             return False
-        if row.configs.pop(config_id, None) is not None:
+        if row.configs and row.configs.pop(config_id, None) is not None:
             self._debts.forget(task_id, config_id)
         return True
 
@@ -213,6 +211,8 @@ class MemoryStore:
 
 def _put(row: TaskRow, config: pb.TaskPushNotificationConfig) -> None:
     wire = config.SerializeToString()
+    if row.configs is None:
+        row.configs = {}
     if known := row.configs.get(config.id):
         known.wire = wire
     else:
@@ -224,4 +224,5 @@ def _until(row: TaskRow) -> int:
 
 
 def _turns(row: TaskRow) -> list[Turn]:
-    return [row.turns[number] for number in sorted(row.turns)]
+    turns = row.turns or {}
+    return [turns[number] for number in sorted(turns)]
