@@ -62,11 +62,12 @@ class Place:
         """Whether a comment is due; a client that does not read has enough to read."""
         return self.response is not None and self.last < line and not self.request.protocol.writing_paused
 
-    async def breathe(self) -> None:
+    def breathe(self) -> None:
         """Show that the stream lives."""
-        if self.comment:
+        if self.comment and self.response is not None:
             with suppress(ConnectionError):
-                await self.write(self.comment)
+                self.response.hand(self.response.framed(self.comment))
+            self.last = time.monotonic()
 
 
 class Readers:
@@ -76,7 +77,6 @@ class Readers:
         self._options = options
         self._open: set[Place] = set()
         self._clients: Counter[str] = Counter()
-        self._breaths: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
     @property
@@ -110,22 +110,16 @@ class Readers:
         self._watch = asyncio.create_task(self._look(), name="gateway readers")
 
     async def close(self) -> None:
-        for task in (self._watch, *self._breaths):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task])
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait([self._watch])
 
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(self._options.keep_alive / 4)
             line = time.monotonic() - self._options.keep_alive
             for place in [place for place in self._open if place.idle_since(line)]:
-                self._breathe(place)
-
-    def _breathe(self, place: Place) -> None:
-        breath = asyncio.create_task(place.breathe())
-        self._breaths.add(breath)
-        breath.add_done_callback(self._breaths.discard)
+                place.breathe()
 
 
 def _too_many(text: str) -> A2AError:
