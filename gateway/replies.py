@@ -102,14 +102,14 @@ class Flow:
             raise ConnectionResetError
         transport.write(framed)
 
-    async def send(self, framed: bytes) -> None:
-        """Hand bytes over, and wait while the client does not read."""
-        self.hand(framed)
+    async def room(self) -> None:
+        """Wait while the client does not read."""
         if self._protocol.writing_paused:
             await self._request.writer.drain()
 
     async def write(self, data: bytes) -> None:
-        await self.send(self.framed(data))
+        self.hand(self.framed(data))
+        await self.room()
 
     def end(self) -> None:
         if self.chunked:

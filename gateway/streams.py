@@ -67,45 +67,59 @@ class Relay:
         """Write all events; what goes wrong before the first one is raised."""
         stream.on_cut(self.place.cut)
         stream.on_ready(self._take)
+        flow = Flow(self.place.request)
         async with aclosing(cast("Any", stream.items)) as items:
-            try:
-                first: Batch = await anext(items, ())
-            except asyncio.CancelledError:
-                if (farewell := self.place.farewelled()) is None:
-                    raise
-                raise farewell from None
-            flow = Flow(self.place.request)
+            opening = self._opening(flow, stream, await self._first(items))  # refused as a whole, if at all
             with suppress(ConnectionError):  # the client may go at any time
-                await self._flow(flow, stream, first, items)
+                if self._begin(flow, opening):
+                    del opening  # a stream may be idle for long
+                    await self._follow(flow, items)
         return flow
 
-    async def _flow(self, flow: Flow, stream: Stream, first: Batch, items: AsyncIterator[Batch]) -> None:
-        head = flow.head(self.frames.content_type, [*_FIELDS, *headers.outgoing(stream.metadata), *self.extra])
-        if self.place.request.method == "HEAD":  # the first event was waited for, because it may be an error
-            flow.hand(head)
-            return
-        data = self._bytes(flow, first) if first else b""  # the last thing that may still be refused as a whole
+    async def _first(self, items: AsyncIterator[Batch]) -> Batch:
         try:
-            await self._relay(flow, head + data, items)
+            return await anext(items, ())
+        except asyncio.CancelledError:
+            if (farewell := self.place.farewelled()) is None:
+                raise
+            raise farewell from None
+
+    def _opening(self, flow: Flow, stream: Stream, first: Batch) -> bytes:
+        head = flow.head(self.frames.content_type, [*_FIELDS, *headers.outgoing(stream.metadata), *self.extra])
+        # HEAD has waited for the first event, too, because it may be an error.
+        return head if self.place.request.method == "HEAD" else head + self._bytes(flow, first)
+
+    def _begin(self, flow: Flow, opening: bytes) -> bool:
+        """Send the head with what is there; whether anything is to follow."""
+        place = self.place
+        place.request.writer.output_size += len(opening)  # from here on aiohttp must not answer in our stead
+        flow.hand(opening)
+        if place.request.method == "HEAD":
+            return False
+        place.response, place.last = flow, time.monotonic()
+        return True
+
+    async def _follow(self, flow: Flow, items: AsyncIterator[Batch]) -> None:
+        """The response has begun, so every end is told within it."""
+        try:
+            await self._relay(flow, items)
         except asyncio.CancelledError:
             if (farewell := self.place.farewelled()) is None:
                 raise
             await self._say(farewell)
         except ConnectionError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, the client is told within the stream
+        except Exception as error:  # noqa: BLE001 - whatever it was, the client is told something
             await self._say(error)
         flow.end()
 
-    async def _relay(self, flow: Flow, data: bytes, items: AsyncIterator[Batch]) -> None:
+    async def _relay(self, flow: Flow, items: AsyncIterator[Batch]) -> None:
         """All that is ready in one write: half of an event's cost is the write."""
-        place, self.place.response = self.place, flow
-        place.request.writer.output_size += len(data)  # from here on aiohttp must not answer in our stead
-        await flow.send(data)
-        place.last = time.monotonic()
+        await flow.room()
         async for batch in items:
-            await flow.send(self._bytes(flow, batch))
-            place.last = time.monotonic()
+            flow.hand(self._bytes(flow, batch))
+            self.place.last = time.monotonic()
+            await flow.room()
 
     def _take(self, batch: Batch) -> bool:
         """Write a batch right away, unless the client has to be waited for; what fails is left to fail in its place."""

@@ -41,6 +41,7 @@ class Relay:
             shown, closed = self._cut(await reader.next(), ticket)
             if shown:
                 yield shown
+            del shown  # it may take long until there are more
 
     def _offer(self, ticket: Ticket | None, take: Take, entries: Entries) -> bool:
         shown, closed = self._cut(entries, ticket)

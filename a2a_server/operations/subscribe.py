@@ -42,6 +42,7 @@ class SubscribeToTask:
                 raise _terminal(record.task)
             reader.position = record.number
             yield self.relay.first(record.task, record.number, None)
+            del record  # it may take long until the task ends
             async for entries in self.relay.follow(reader, call.take):
                 yield entries
 

@@ -15,7 +15,6 @@ from a2a_server.errors import A2AError, deadline_exceeded
 from a2a_server.operations.call import Entries, Take
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream
-from a2a_server.transport.streams import OpenStream
 
 PATIENCE = 1.0
 """How many seconds the store has for a sign of life."""
@@ -89,8 +88,7 @@ class LocalStream:
     def __init__(self, stream: Stream, deadline: float | None, context: Context) -> None:
         self._place = stream.place
         self.metadata = stream.metadata
-        items = stream.items if deadline is None else _limited(stream.items, deadline, context)
-        self.items: AsyncIterator[Entries] = _watched(items, stream.place)
+        self.items = stream.items if deadline is None else _limited(stream.items, deadline, context)
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
         """Say how the reader is told that its stream ends from here: it reads too slowly, or the server stops."""
@@ -99,15 +97,6 @@ class LocalStream:
     def on_ready(self, take: Take) -> None:
         """Offer items to `take` while somebody waits for them."""
         self._place.take = take
-
-
-async def _watched(items: AsyncIterator[Entries], place: OpenStream) -> AsyncIterator[Entries]:
-    """Note for how long the reader has been busy with what it was given (RPLY-06)."""
-    async with aclosing(cast("Any", items)):
-        async for entries in items:
-            place.sending()
-            yield entries  # stays here while the reader writes
-            place.sent()
 
 
 async def _limited(items: AsyncIterator[Entries], deadline: float, context: Context) -> AsyncIterator[Entries]:

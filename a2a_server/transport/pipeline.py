@@ -114,7 +114,10 @@ class Pipeline:
             with self.streams.admit(place):
                 async with aclosing(cast("Any", operation(call, request))) as batches:
                     async for entries in batches:
-                        yield replay.numbered(entries) if call.numbers else entries
+                        place.sending()
+                        yield replay.numbered(entries) if call.numbers else entries  # stays here while the door writes
+                        place.sent()
+                        del entries  # it may take long until there are more
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
 
