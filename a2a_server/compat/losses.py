@@ -21,6 +21,7 @@ class Loss(NamedTuple):
 
 LOSSES: Final = (
     Loss(FORTH, "`Part.media_type` `application/json` on data", "absent: data is that anyway"),
+    Loss(FORTH, "`Part.raw` that happens to be base64 text", "with `raw_files`: the bytes it stands for"),
     Loss(
         FORTH, "metadata named `x-a2a-compat` or `data_part_compat`", "read as ours where it looks so; replaced by ours"
     ),
@@ -46,14 +47,14 @@ LOSSES: Final = (
     Loss(BACK, "`file_with_bytes` that happens to be base64 text", "with `raw_files`: the bytes it stands for"),
     Loss(BACK, "`final`", "what the caller says of the stream"),
     Loss(BACK, "an empty `configuration`", "absent: it says the same"),
-    Loss(BACK, "`authentication.schemes` after the first that can be served", "absent, unless kept by the caller"),
+    Loss(BACK, "`authentication.schemes` but the first that can be served", "absent, unless kept by the caller"),
     Loss(BACK, "`authentication` without schemes and credentials", "absent"),
     Loss(BACK, "a push config's id in one of three places", "in all three"),
     Loss(BACK, "`parent` with `/pushNotificationConfigs` behind the task", "the task alone"),
     Loss(BACK, "a patch in `protocol_version`", "`.0`"),
     Loss(BACK, "a `protocol_version` that is not 0.3", "refused: no interface speaks 0.3"),
     Loss(BACK, "an absent `preferred_transport`", "`JSONRPC`, as 0.3 says"),
-    Loss(BACK, "`additional_interfaces` without the main one", "with it, in front"),
+    Loss(BACK, "`additional_interfaces` without the main one, or with it further down", "with it, in front"),
     Loss(BACK, "a gRPC interface written `host:port`", "written as a URL"),
     Loss(BACK, "absent `capabilities`", "present and false"),
     Loss(BACK, "card signatures", "absent: each form is signed by itself"),

@@ -1,6 +1,6 @@
 """There and back again: whatever 0.3 can say comes back the same, and what it can't is on the list of losses.
 
-Each `normal_*` applies the rows of `a2a_server.compat.losses` for one type and nothing else, so that a loss which is not
+Each `normal_*` applies the rows of `a2a_server.compat.losses` for one type and nothing else, so that a loss that is not
 listed fails here.
 """
 

@@ -1,0 +1,82 @@
+"""Resource names, sound and malformed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from a2a_server.compat import names
+from a2a_server.compat.faults import Faults
+
+TASK, CONFIG = names.task_of, names.config_of
+PARENT, UNBORN = names.parent_of, names.unborn_config_of
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "found"),
+    [
+        (TASK, "tasks/t", "t"),
+        (TASK, "tasks/tasks", "tasks"),
+        (TASK, "tasks/a:b c%2F\n", "a:b c%2F\n"),
+        (CONFIG, "tasks/t/pushNotificationConfigs/c", ("t", "c")),
+        (CONFIG, "tasks/t/pushNotificationConfigs/None", ("t", "None")),
+        (PARENT, "tasks/t", "t"),
+        (PARENT, "tasks/t/pushNotificationConfigs", "t"),
+        pytest.param(PARENT, "task/t/pushNotificationConfigs", "t", id="as-0.3.0-misspells-the-path"),
+        (UNBORN, "tasks/t/pushNotificationConfigs/c", ("t", "c")),
+        pytest.param(UNBORN, "tasks/t/pushNotificationConfigs/", ("t", ""), id="no-id-yet"),
+        pytest.param(UNBORN, "tasks/t/pushNotificationConfigs/None", ("t", ""), id="no-id-yet-in-python"),
+    ],
+)
+@pytest.mark.req("LGRP-02")
+def test_sound(read: Callable[..., Any], name: str, found: object) -> None:
+    faults = Faults()
+    assert read(name, "name", faults) == found
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (TASK, ""),
+        (TASK, "t"),
+        (TASK, "tasks/"),
+        (TASK, "/tasks/t"),
+        (TASK, "Tasks/t"),
+        (TASK, "task/t"),
+        (TASK, "tasks/t/"),
+        (TASK, "tasks/t/u"),
+        (TASK, "tasks/t/pushNotificationConfigs/c"),
+        (CONFIG, "tasks/t"),
+        (CONFIG, "tasks/t/pushNotificationConfigs"),
+        (CONFIG, "tasks/t/pushNotificationConfigs/"),
+        (CONFIG, "tasks/t/pushNotificationConfigs/c/d"),
+        (CONFIG, "tasks//pushNotificationConfigs/c"),
+        (CONFIG, "tasks/t/pushnotificationconfigs/c"),
+        (PARENT, "task/t"),
+        (PARENT, "tasks/t/pushNotificationConfigs/"),
+        (PARENT, "tasks//pushNotificationConfigs"),
+        (UNBORN, "tasks/t"),
+        (UNBORN, "tasks//pushNotificationConfigs/"),
+    ],
+)
+@pytest.mark.req("LGRP-02")
+def test_malformed(read: Callable[..., Any], name: str) -> None:
+    faults = Faults()
+    assert not any(read(name, "name", faults))
+    [fault] = faults
+    assert fault.field == "name"
+    assert fault.description.startswith("must look like tasks/{id}")
+    assert fault.description.endswith(f", got {name!r}")
+
+
+def test_a_long_name_is_cut() -> None:
+    faults = Faults()
+    names.task_of("x" * 10_000, "name", faults)
+    assert len(faults[0].description) < 150
+
+
+@pytest.mark.req("LGRP-02")
+def test_written() -> None:
+    assert names.task_name("t") == "tasks/t"
+    assert names.config_name("t", "c") == "tasks/t/pushNotificationConfigs/c"
