@@ -14,7 +14,7 @@ import uvloop
 
 from a2a_server.cli.loading import load_agent
 from a2a_server.cli.logging import configure
-from a2a_server.cli.tuning import patient_threads
+from a2a_server.cli.tuning import patient_threads, rare_collections
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
 from a2a_server.serve import Server, Unusable, relaying, running
@@ -51,6 +51,7 @@ async def _serve(settings: Settings, agent: Agent) -> None:
     async with AsyncExitStack() as stack:
         with patient_threads():
             server = await stack.enter_async_context(running(settings, agent))
+        stack.enter_context(rare_collections())
         click.echo(welcome(settings, server))
         await stop.wait()
 
@@ -60,6 +61,7 @@ async def _relay(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         with patient_threads():
             address = await stack.enter_async_context(relaying(settings))
+        stack.enter_context(rare_collections())
         click.echo(welcome_gateway(settings, address))
         await stop.wait()
 

@@ -1,10 +1,32 @@
-"""What a server process asks of the system's scheduler."""
+"""What a server process asks of the system's scheduler and of the garbage collector."""
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+RARELY = (100_000, 50, 100)
+"""Allocations between collections of the youngest objects; the others follow in the old proportion, or later."""
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for cycles a hundredth as often, and never among what the start has made.
+
+    A call leaves no cycles behind, so that collections find nothing; but what they look through grows with every task
+    in memory. `docs/benchmarks.md` says what that cost.
+    """
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*RARELY)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 @contextmanager

@@ -1,12 +1,13 @@
-"""A server's process is tuned while it starts, and its main thread stays as it was."""
+"""A server's process is tuned, and what was there before comes back."""
 
+import gc
 import os
 import sys
 import threading
 
 import pytest
 
-from a2a_server.cli.tuning import patient_threads
+from a2a_server.cli.tuning import RARELY, patient_threads, rare_collections
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the policy")
@@ -26,3 +27,14 @@ def test_systems_without_the_policy_are_left_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(os, "sched_setscheduler", raising=False)
     with patient_threads():
         pass
+
+
+def test_collections_are_rare_and_pass_over_what_the_start_has_made() -> None:
+    before = gc.get_threshold()
+    made: list[object] = [[]]
+    with rare_collections():
+        assert gc.get_threshold() == RARELY
+        assert gc.get_freeze_count() > 0
+        assert not any(thing is made for thing in gc.get_objects())
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
