@@ -23,6 +23,8 @@ _HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 503})
 """Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
 
 _NULL = b"null"
+_LONGEST_NAME = 100
+_LONGEST_ID = 1024  # every event of a stream repeats it
 _LARGEST_ID = 2**53
 """Beyond this a number may have changed on its way; within it every JSON reader agrees."""
 
@@ -61,13 +63,12 @@ class JsonRpc:
         try:
             return loads(raw, max_depth=self.calls.options.max_depth)
         except NotJson as error:
-            wrong(Reason.PARSE_ERROR, "", error.message)
+            wrong(Reason.PARSE_ERROR, "", error.what)
 
     async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering:
         method = self.methods.get(envelope.method)
         if method is None:
-            names = ", ".join(self.methods)
-            wrong(Reason.METHOD_NOT_FOUND, "method", f'"{envelope.method[:100]}" is none of {names}')
+            wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
         message = self.calls.codec.decode(envelope.params, GetMessageClass(method.input_type))
         if method.server_streaming:
             accept.stream(request.headers.get("Accept"))
@@ -89,6 +90,12 @@ def wrong(reason: Reason, field: str, description: str) -> NoReturn:
     raise A2AError(reason, f"{field}: {description}" if field else description, violations=violations)
 
 
+def _unknown(name: str, known: Iterable[str]) -> str:
+    """Names with a slash are those of A2A 0.3 (CONF-52)."""
+    older = "is a name of A2A 0.3, which is not served here; 1.0 has" if "/" in name else "is none of"
+    return f'"{name[:_LONGEST_NAME]}" {older} {", ".join(known)}'
+
+
 def id_of(value: object) -> bytes:
     """The request's id as JSON, to be echoed; `null` as long as none can be read (JRPC-04)."""
     if isinstance(value, list):
@@ -100,6 +107,8 @@ def id_of(value: object) -> bytes:
     found = value["id"]
     if isinstance(found, bool) or not (found is None or isinstance(found, str | int | float)):
         wrong(Reason.INVALID_REQUEST, "id", "must be a string, a number or null")
+    if isinstance(found, str) and len(found) > _LONGEST_ID:
+        wrong(Reason.INVALID_REQUEST, "id", f"must have at most {_LONGEST_ID} characters, got {len(found)}")
     if isinstance(found, float | int) and not -_LARGEST_ID < found < _LARGEST_ID:
         wrong(Reason.INVALID_REQUEST, "id", "must be a string, or a number below 2^53, which every JSON reader keeps")
     return bytes(memoryview(orjson.dumps(found)))  # streams keep it, and orjson's own takes 4 KiB
@@ -113,7 +122,9 @@ def envelope_of(value: object, request_id: bytes) -> Envelope:
     method = value.get("method")
     if not isinstance(method, str):
         wrong(Reason.INVALID_REQUEST, "method", "must be a string, such as SendMessage")
-    params = value.get("params", {})
+    params = value.get("params")
+    if params is None:  # as everywhere in ProtoJSON, null says no more than nothing (JSON-03)
+        params = {}
     if not isinstance(params, dict):
-        wrong(Reason.INVALID_PARAMS, "params", "must be an object")
+        wrong(Reason.INVALID_PARAMS, "params", "must be an object: parameters go by name")
     return Envelope(request_id, method, params)

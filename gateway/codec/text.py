@@ -17,6 +17,7 @@ class NotJson(A2AError):  # noqa: N818 - says what the text is
 
     def __init__(self, what: str) -> None:
         super().__init__(Reason.INVALID_PARAMS, f"This is not valid JSON: {what}.")
+        self.what = what
 
 
 def loads(raw: bytes, *, max_depth: int = DEEPEST) -> object:
