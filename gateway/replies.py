@@ -18,6 +18,8 @@ SERVER = "a2a-server"
 Fields = Sequence[tuple[str, str]]
 
 _HTTP_1_1 = (1, 1)
+_FRESH = b"Cache-Control: no-store\r\n"
+"""What an answer says is for its caller, and soon out of date."""
 _BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _FULL = 64 * 1024
 """From how many unsent bytes on a connection has to wait for its client to read."""
@@ -52,10 +54,13 @@ class Reply:
 
     def text(self, *, version: tuple[int, int] = _HTTP_1_1, head: bool = False) -> bytes:
         """All of it as it is sent; `head` leaves the body out."""
+        if self.keep_alive and not self.fields and self.status == HTTPStatus.OK and not head and version == _HTTP_1_1:
+            size = b"Content-Length: %d\r\n\r\n" % len(self.body)
+            return b"".join((_head(200, self.content_type), _date(int(time.time())), _FRESH, size, self.body))
         lines = [_head(self.status, self.content_type), _date(int(time.time()))]
         lines += [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in map(_safe, self.fields)]
         if not any(name == "Cache-Control" for name, _ in self.fields):
-            lines.append(b"Cache-Control: no-store\r\n")  # what it says is for its caller, and soon out of date
+            lines.append(_FRESH)
         if not self.keep_alive:
             lines.append(b"Connection: close\r\n")
         elif version < _HTTP_1_1:
