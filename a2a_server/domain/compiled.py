@@ -14,7 +14,8 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor import Descriptor
 
 from a2a_server.domain.demands import Plan, plan_of
-from a2a_server.domain.nesting import SHALLOW, is_void, too_deep
+from a2a_server.domain.nesting import is_void, too_deep
+from a2a_server.domain.numbers import is_finite
 
 _INDENT: Final = "    "
 
@@ -29,7 +30,7 @@ def checker_of(kind: Descriptor) -> Callable[[Any], bool]:
 
 
 def _readable(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
-    return not (is_void(value) or too_deep(value))
+    return not (is_void(value) or too_deep(value)) and is_finite(value)
 
 
 def _source(plan: Plan) -> str:
@@ -52,8 +53,7 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
             yield from _demand(f"{m}.HasField({name!r})")
     for name in plan.free_form:
         yield f"if {_presence(plan, m, name)}:"
-        yield f"{_INDENT}{m}_size = {m}.{name}.ByteSize()"
-        yield from _indented(_demand(f"(0 < {m}_size < {SHALLOW} or readable({m}.{name}))"))
+        yield from _indented(_demand(f"readable({m}.{name})"))
     yield from _messages(plan, m, depth + 1)
     yield from _collections(plan, m, depth + 1)
 

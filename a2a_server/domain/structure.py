@@ -1,7 +1,7 @@
 """What the schema itself demands of a message (spec: GEN-04, GEN-05, SEND-02, MSGS-03).
 
-Four demands: fields annotated REQUIRED are there, enums hold a number that has a name, a oneof holds one member, and
-free-form values nest no deeper than protobuf parsers read.
+Five demands: fields annotated REQUIRED are there, enums hold a number that has a name, a oneof holds one member, and
+free-form values nest no deeper than protobuf parsers read and hold no number that JSON cannot say.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.demands import Enum, Plan, plan_of
 from a2a_server.domain.nesting import TOO_DEEP, is_void, too_deep
+from a2a_server.domain.numbers import NOT_FINITE, is_finite
 from a2a_server.errors import Violation
 
 
@@ -69,3 +70,5 @@ def _look_inside(value: struct_pb2.Struct | struct_pb2.Value, field: str, faults
         faults.append(Violation(field, "holds no value; JSON's null is `null_value`"))
     elif too_deep(value):
         faults.append(Violation(field, TOO_DEEP))
+    elif not is_finite(value):
+        faults.append(Violation(field, NOT_FINITE))
