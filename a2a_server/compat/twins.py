@@ -14,6 +14,5 @@ def carry(source: Message, target: Message) -> None:
     known = type(source)()
     known.CopyFrom(source)
     known.DiscardUnknownFields()  # they would get a meaning
-    target.MergeFromString(known.SerializeToString())
+    target.MergeFromString(known.SerializeToString())  # of nothing, too, which makes it present
     target.DiscardUnknownFields()
-    target.SetInParent()

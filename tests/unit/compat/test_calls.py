@@ -25,7 +25,6 @@ SAYS = {
 }
 
 
-@pytest.mark.req("LGRP-01")
 def test_there_is_a_row_for_every_rpc_and_no_other() -> None:
     assert set(CALLS) == set(LEGACY)
     assert {call.rpc for call in CALLS.values()} == set(CURRENT) - {"ListTasks"}

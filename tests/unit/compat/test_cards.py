@@ -30,7 +30,7 @@ def doors(*interfaces: pb.AgentInterface, options: Options | None = None) -> lis
     return [(found.url, found.transport) for found in legacy.additional_interfaces]
 
 
-@pytest.mark.req("LCRD-02", "LCRD-03")
+@pytest.mark.req("LCRD-03")
 def test_the_first_that_speaks_0_3_is_the_main_one_and_all_are_listed() -> None:
     assert doors(
         interface("x.example:443", "GRPC", "1.0"),
@@ -192,6 +192,14 @@ def assert_twins(new: Descriptor, old: Descriptor | None) -> None:
 )
 def test_what_travels_as_bytes_has_the_same_shape(new: Any, old: Any) -> None:
     assert_twins(new.DESCRIPTOR, old.DESCRIPTOR)
+
+
+def test_what_is_lost_does_not_travel_as_an_unknown_field() -> None:
+    card = pb.AgentCard(supported_interfaces=[interface("u:x")])
+    card.security_schemes["s"].oauth2_security_scheme.flows.device_code.token_url = "u:t"
+    legacy = cards.downgrade(card)
+    assert b"u:t" not in legacy.SerializeToString()
+    assert legacy.security_schemes["s"].oauth2_security_scheme.HasField("flows")
 
 
 def test_what_a_peer_sent_beyond_its_version_gets_no_meaning() -> None:

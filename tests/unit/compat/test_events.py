@@ -93,6 +93,11 @@ def test_states_differ_in_one_letter(state: str, legacy: str) -> None:
     assert legacy == state.replace("CANCELED", "CANCELLED")
 
 
+def test_numbers_that_only_the_other_side_knows_are_unspecified_in_answers() -> None:
+    task = ParseDict({"status": {"state": 99, "message": {"role": 99}}}, pb.Task())
+    assert MessageToDict(tasks.downgrade(task)) == {"status": {"message": {}}}
+
+
 @pytest.mark.parametrize(
     ("item", "field"),
     [

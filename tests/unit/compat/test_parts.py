@@ -104,6 +104,15 @@ def test_data_that_only_looks_wrapped_stays(data: Json, mark: object) -> None:
     assert up({"data": {"data": data}, "metadata": metadata}) == {"data": data, "metadata": metadata}
 
 
+def test_the_type_that_data_has_anyway_is_nothing_that_we_would_keep() -> None:
+    metadata = {OURS: {"mediaType": "application/json"}}
+    assert up({"data": {"data": {}}, "metadata": metadata}) == {"data": {}, "metadata": metadata}
+
+
+def test_empty_metadata_stays_empty() -> None:
+    assert up({"text": "hi", "metadata": {}}) == {"text": "hi", "metadata": {}}
+
+
 def test_files_keep_what_looks_like_ours_since_they_need_no_keeping() -> None:
     metadata = {OURS: {"mediaType": "text/plain"}}
     assert up({"file": {"fileWithUri": "u:x"}, "metadata": metadata}) == {"url": "u:x", "metadata": metadata}

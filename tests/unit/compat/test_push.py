@@ -152,6 +152,24 @@ def test_requests_to_a_0_3_server(downgrade: Any, request_: Any, legacy: Any) ->
     assert downgrade(request_) == legacy
 
 
+def test_a_config_without_an_id_of_its_own_has_that_of_its_name() -> None:
+    assert push.upgrade(v03.TaskPushNotificationConfig(name=NAME)).id == "c"
+
+
+def test_an_id_that_looks_like_none_is_one_if_the_config_has_it() -> None:
+    config = pb.TaskPushNotificationConfig(task_id="t", id="None")
+    assert push.upgrade(push.downgrade(config)) == config
+
+
+def test_pages() -> None:
+    page = pb.ListTaskPushNotificationConfigsResponse(
+        configs=[pb.TaskPushNotificationConfig(task_id="t", id="c")], next_page_token="p"
+    )
+    legacy = push.downgrade_list(page)
+    assert [config.name for config in legacy.configs] == [NAME]
+    assert push.upgrade_list(legacy) == page
+
+
 def authentication(schemes: list[str], kept: tuple[str, ...] = ()) -> list[str]:
     config = pb.TaskPushNotificationConfig(task_id="t", id="c")
     config.authentication.scheme = schemes[0] if schemes else ""
