@@ -78,7 +78,7 @@ class Relay:
 
     async def _first(self, items: AsyncIterator[Batch]) -> Batch:
         try:
-            return await anext(items, ())
+            return await anext(items, None) or ()  # a tuple as default trips CPython over its own StopIteration
         except asyncio.CancelledError:
             if (farewell := self.place.farewelled()) is None:
                 raise
