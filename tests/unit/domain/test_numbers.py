@@ -35,7 +35,9 @@ def test_numbers_that_json_cannot_say_are_seen_wherever_they_are(wrong: float, i
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.5, 2.0**1023, -1.7976931348623157e308, 5e-324])
 def test_all_others_are_fine(value: float) -> None:
-    assert is_finite(listed(number(value), keyed(number(value)), V(bool_value=True), V(null_value=struct_pb2.NULL_VALUE)))
+    assert is_finite(
+        listed(number(value), keyed(number(value)), V(bool_value=True), V(null_value=struct_pb2.NULL_VALUE))
+    )
 
 
 def test_text_that_looks_like_one_is_text() -> None:

@@ -379,10 +379,10 @@ def glanced(names: dict[str, str], role: int, depth: int) -> pb.SendMessageReque
     return request
 
 
-NAMES = st.dictionaries(
+SOME_NAMES = st.dictionaries(
     st.sampled_from(["message_id", "context_id", "task_id"]), st.text() | st.sampled_from([LONG, "x" * 256])
 )
-NEARLY_PLAIN = st.tuples(NAMES, st.sampled_from(pb.Role.values()), st.sampled_from([0, 1, 20, 40, 41, 60]))
+NEARLY_PLAIN = st.tuples(SOME_NAMES, st.sampled_from(pb.Role.values()), st.sampled_from([0, 1, 20, 40, 41, 60]))
 
 
 @pytest.mark.req("GEN-03", "SEND-02")

@@ -18,7 +18,8 @@ from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, Tls
-from a2a_server.transport.server import channel_arguments, credentials
+from a2a_server.transport.server import channel_arguments
+from a2a_server.transport.tls import credentials
 from generated import a2a_pb2 as pb
 from generated import discovery_pb2
 from tests.unit.transport.doors import open_door, refused
