@@ -1,4 +1,4 @@
-"""The official SDK's client against this server over gRPC, one transport of many that DOOR-08 asks for.
+"""The official SDK's client against this server, through every door and also through a gateway elsewhere (DOOR-08).
 
 Its messages are ours (design 3), so that nothing needs translating here; only type checkers take them for others.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import grpc
+import httpx
 import pytest
-from a2a.client import ClientCallContext, ClientConfig, ClientFactory
+from a2a.client import A2ACardResolver, ClientCallContext, ClientConfig, ClientFactory
 from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_extensions
 from a2a.types import Task as SdkTask
 from a2a.utils import errors as sdk
@@ -21,11 +22,22 @@ from a2a_server.agents import Extension, Turn
 from a2a_server.ports.authenticator import Caller
 from generated import a2a_pb2 as pb
 from generated.discovery_pb2 import GetAgentCardRequest
+from tests.support import world
+from tests.support.doors import DOORS, Door
 from tests.support.stage import Stage, texts
 from tests.support.world import ByHeader, World, kinds, say, serving
 
+BINDINGS = {"grpc": "GRPC", "rest": "HTTP+JSON", "jsonrpc": "JSONRPC"}
 URL = "https://example.com/hook"
 PLACE = "https://example.com/ext/place/v1"
+
+
+@pytest.fixture(params=DOORS, autouse=True)
+def door(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Door:
+    """The door that `client` goes through."""
+    monkeypatch.setattr(world, "DOOR", request.param)
+    chosen: Door = request.param
+    return chosen
 
 
 def extend(card: pb.AgentCard, caller: Caller) -> pb.AgentCard | None:
@@ -55,13 +67,27 @@ def as_(user: str = "root", **parameters: str) -> ClientCallContext:
 @asynccontextmanager
 async def client(stage: Stage, *, push: bool = True, **config: Any) -> AsyncIterator[tuple[Any, World]]:
     """The SDK's client, made from the server's own card."""
-    async with serving(stage.agent, authenticator=ByHeader(), push_notifications=push) as world:
-        card = await world.discovery.GetAgentCard(GetAgentCardRequest())
+    async with (
+        serving(stage.agent, authenticator=ByHeader(), push_notifications=push) as served,
+        AsyncExitStack() as stack,
+    ):
+        binding = BINDINGS[served.through.partition("-")[0]]
+        http = await stack.enter_async_context(httpx.AsyncClient())
         chosen = ClientConfig(
-            supported_protocol_bindings=["GRPC"], grpc_channel_factory=grpc.aio.insecure_channel, **config
+            supported_protocol_bindings=[binding],
+            grpc_channel_factory=grpc.aio.insecure_channel,
+            httpx_client=http,
+            **config,
         )
-        async with ClientFactory(chosen).create(card) as made:
-            yield made, world
+        made = ClientFactory(chosen).create(await card_of(served, http))
+        yield await stack.enter_async_context(made), served
+
+
+async def card_of(served: World, http: httpx.AsyncClient) -> Any:
+    """The card, found as clients of the door find it."""
+    if served.http is None:
+        return await served.discovery.GetAgentCard(GetAgentCardRequest())
+    return await A2ACardResolver(http, served.http.base).get_agent_card()
 
 
 async def items(stream: Any) -> list[pb.StreamResponse]:
