@@ -98,7 +98,7 @@ class Agent:
                 input_modes=input_modes,
                 output_modes=output_modes,
             )
-            self._register(card, function, Plan(restartable=restartable, direct=direct, skill=id))
+            self._register(card, function, Plan(restartable=restartable, direct=direct, sound=True, skill=id))
             return function
 
         return register
@@ -133,8 +133,8 @@ class Agent:
 
     def check(self, request: pb.SendMessageRequest, extensions: Collection[str]) -> Sequence[Violation]:
         faults = []
-        named = request.metadata.fields.get(SKILL_KEY)
-        if named is not None and named.string_value not in self._skills:
+        named = _named(request)
+        if named is not None and named not in self._skills:
             faults.append(Violation(f"metadata.{SKILL_KEY}", f"must be one of: {', '.join(self._skills)}"))
         for uri in extensions:
             if extension := self._extensions.get(uri):
@@ -146,7 +146,8 @@ class Agent:
             begun = Saved.load(state).skill if state else ""
         except InvalidAgentResponse:
             return Plan()  # the turn itself will say so
-        skill = self._skills.get(begun or _named(request) or self._default)
+        named = begun or _named(request)
+        skill = self._skills.get(self._default if named is None else named)
         return Plan() if skill is None else skill.plan
 
     async def run(self, request: TurnRequest, outlet: Outlet) -> None:
@@ -177,10 +178,10 @@ _GONE = Skill(pb.AgentSkill(), _gone, Plan(), streams=False)
 """Answers for skills that tasks remember and the agent has lost."""
 
 
-def _named(request: pb.SendMessageRequest | TurnRequest) -> str:
-    """The skill that a request asks for, if any."""
+def _named(request: pb.SendMessageRequest | TurnRequest) -> str | None:
+    """The skill that a request asks for, if any; what is no text is no skill's name."""
     named = request.metadata.fields.get(SKILL_KEY)
-    return "" if named is None else named.string_value
+    return None if named is None else named.string_value
 
 
 def _copy(card: pb.AgentCard) -> pb.AgentCard:

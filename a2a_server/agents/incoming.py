@@ -32,7 +32,10 @@ class Incoming:
     @property
     def text(self) -> str:
         """The text parts of the message, one per line."""
-        return "\n".join([part.text for part in self.request.message.parts[:] if part.HasField("text")])
+        parts = self.request.message.parts
+        if len(parts) == 1:  # as nearly always
+            return parts[0].text
+        return "\n".join([part.text for part in parts[:] if part.HasField("text")])
 
     @property
     def data(self) -> Any:  # noqa: ANN401 - the JSON border

@@ -31,6 +31,16 @@ def status_event(  # noqa: PLR0913, PLR0917 - the members of the event
     message: pb.Message | None = None,
     metadata: Metadata | None = None,
 ) -> pb.StreamResponse:
+    event, _ = status_update(task_id, context_id, state, at_ms, message)
+    if metadata:  # empty metadata stays absent: no `{}` on the wire
+        _fill(event.status_update.metadata, metadata)
+    return event
+
+
+def status_update(
+    task_id: str, context_id: str, state: int, at_ms: int, message: pb.Message | None = None
+) -> tuple[pb.StreamResponse, pb.TaskStatus]:
+    """A status event, and the status in it."""
     event = pb.StreamResponse()
     update = event.status_update
     update.task_id = task_id
@@ -40,9 +50,7 @@ def status_event(  # noqa: PLR0913, PLR0917 - the members of the event
     set_time(status.timestamp, at_ms)
     if message is not None:
         status.message.CopyFrom(message)
-    if metadata:  # empty metadata stays absent: no `{}` on the wire
-        _fill(update.metadata, metadata)
-    return event
+    return event, status
 
 
 def artifact_event(  # noqa: PLR0913 - the members of the event

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from a2a_server.domain.validation import check_content_types, check_send
 from a2a_server.errors import A2AError, Reason, refuse
 from a2a_server.operations.call import Call
-from a2a_server.ports.agent import SKILL_KEY, Agent
+from a2a_server.ports.agent import SKILL_KEY, Agent, Plan
 from generated import a2a_pb2 as pb
 
 
@@ -35,14 +35,16 @@ class Gates:
         if not self._capabilities.extended_agent_card:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.")
 
-    def send(self, call: Call, request: pb.SendMessageRequest) -> None:
-        """Everything that can be wrong with a message, before it has any effect (GEN-03)."""
+    def send(self, call: Call, request: pb.SendMessageRequest) -> Plan:
+        """Everything that can be wrong with a message, before it has any effect (GEN-03); the plan for a new task."""
         check_send(request, tenant=call.scope.tenant)
-        if faults := self._agent.check(request, call.extensions):
+        plan = self._agent.plan(request, b"")
+        if (call.extensions or not plan.sound) and (faults := self._agent.check(request, call.extensions)):
             refuse(faults)
         if request.HasField("configuration") and request.configuration.HasField("task_push_notification_config"):
             self.push()
         check_content_types(request, self._modes(request))
+        return plan
 
     def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:
         """What the agent takes, and what the addressed skill takes besides."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from a2a_server.domain.events import millis
-from a2a_server.domain.lifecycle import STOPPING
+from a2a_server.domain.lifecycle import INTERRUPTED, STOPPING
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
-from a2a_server.ports.store import Head
+from a2a_server.ports.store import Head, new_head
 from generated import a2a_pb2 as pb
 
 _TAIL_BYTES = 64 * 1024
@@ -15,15 +15,33 @@ _TAIL_BYTES = 64 * 1024
 class TaskImage:
     """Folds events as they are queued, and says which halves of the snapshot a commit has to renew."""
 
-    __slots__ = ("_head_wire", "_shelf_wire", "_stopping", "_tail", "head", "shelf", "state", "status_ms", "stop")
+    __slots__ = (
+        "_context_id",
+        "_head",
+        "_head_wire",
+        "_newest",
+        "_shelf_wire",
+        "_stopping",
+        "_tail",
+        "messages",
+        "shelf",
+        "state",
+        "status_ms",
+        "stop",
+    )
 
-    def __init__(self, task: pb.Task) -> None:
+    def __init__(self, task: pb.Task, context_id: str) -> None:
         """Take the task over; its artifacts go to the shelf."""
         self.shelf = ArtifactShelf(_take_artifacts(task) if task.artifacts else None)
-        self.head = task
+        self._head = task
+        self._context_id = context_id
+        self._newest: pb.TaskStatus | None = None
+        """The status, when the head has yet to take it over: of several in one commit, only the last is looked at."""
         status = task.status
         self.state: int = status.state
         self.status_ms = millis(status.timestamp)
+        self.messages = len(task.history)
+        """How long the history is at most."""
         self.stop: pb.StreamResponse | None = None
         """The first event seen here with which a turn stops."""
         self._head_wire: bytes | None = b""
@@ -32,6 +50,14 @@ class TaskImage:
         self._tail = 0
         """Bytes of artifact events that the stored artifacts lack."""
         self._stopping = False
+
+    @property
+    def head(self) -> pb.Task:
+        """The task without its artifacts."""
+        if self._newest is not None:
+            apply_status(self._head, self._newest)
+            self._newest = None
+        return self._head
 
     def copy(self) -> pb.Task:
         """The whole task, for somebody else to own."""
@@ -58,6 +84,7 @@ class TaskImage:
             self._head_wire = None
             if kind == "message":
                 add_message(self.head, event.message)
+                self.messages += 2  # it, and perhaps the question that it answers
 
     def fold_artifact(self, update: pb.TaskArtifactUpdateEvent, size: int) -> None:
         self.shelf.apply(update, size)
@@ -65,7 +92,11 @@ class TaskImage:
         self._tail += size
 
     def fold_status(self, event: pb.StreamResponse, status: pb.TaskStatus, at_ms: int) -> None:
-        apply_status(self.head, status)
+        if self.state in INTERRUPTED:
+            apply_status(self.head, status)  # a question joins the history
+            self.messages += 1
+        else:
+            self._newest = status
         self._head_wire = None
         state = self.state = status.state
         self.status_ms = at_ms
@@ -78,7 +109,7 @@ class TaskImage:
         if self._head_wire is not None:
             return None
         wire = self._head_wire = self.head.SerializeToString()
-        return Head(wire, self.head.context_id, self.state, self.status_ms)
+        return new_head((wire, self._context_id, self.state, self.status_ms))
 
     def take_shelf(self) -> bytes | None:
         """The artifacts, if they are due. At a stop they always are: reading a resting task is reading one row."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from a2a_server.domain.events import agent_message, next_status_ms, status_event, text_part
+from a2a_server.domain.events import agent_message, next_status_ms, status_update, text_part
 from a2a_server.domain.lifecycle import may_move
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
@@ -23,5 +23,5 @@ def move(shop: Workshop, writer: TaskWriter, state: int, text: str = "", details
         for name, value in (details or {}).items():
             message.metadata[name] = value
     at_ms = next_status_ms(writer.image.status_ms, shop.clock.now_ms())
-    event = status_event(writer.task_id, writer.context_id, state, at_ms, message)
-    writer.append_status(event, event.status_update.status, at_ms)
+    event, status = status_update(writer.task_id, writer.context_id, state, at_ms, message)
+    writer.append_status(event, status, at_ms)

@@ -11,6 +11,7 @@ from a2a_server.operations.job import Job
 from a2a_server.operations.receipts import Receipts
 from a2a_server.operations.runs import Runs
 from a2a_server.operations.ticket import Ticket
+from a2a_server.ports.agent import Plan
 from a2a_server.ports.store import Once, Repeated
 from generated import a2a_pb2 as pb
 
@@ -26,21 +27,21 @@ class OnceOnly:
         self._receipts = receipts
         self._starting: dict[tuple[Scope, str], asyncio.Future[None]] = {}
 
-    async def start(self, call: Call, request: pb.SendMessageRequest) -> Ticket:
+    async def start(self, call: Call, request: pb.SendMessageRequest, plan: Plan) -> Ticket:
         """A ticket for the first send with this key, whichever that was. The caller closes it."""
         once = self._receipts.make(call, request, self._shop.ids.new)
         if once is None:
-            return await self._runs.start(call, request)
+            return await self._runs.start(call, request, plan)
         key = (call.scope, once.key)
         while (twin := self._starting.get(key)) is not None:
             await asyncio.shield(twin)
         self._starting[key] = asyncio.get_running_loop().create_future()
         try:
-            return await self._start(call, request, once)
+            return await self._start(call, request, plan, once)
         finally:
             self._starting.pop(key).set_result(None)
 
-    async def _start(self, call: Call, request: pb.SendMessageRequest, once: Once) -> Ticket:
+    async def _start(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Once) -> Ticket:
         earlier = await self._receipts.find(call, once)
         while True:
             if earlier is not None and (ticket := await self._repeat(call, request, earlier)) is not None:
@@ -49,7 +50,7 @@ class OnceOnly:
                 earlier = await self._receipts.reserve(call, once, instead_of=earlier.task_id)
             if earlier is None:
                 try:
-                    return await self._runs.start(call, request, once)
+                    return await self._runs.start(call, request, plan, once)
                 except Repeated as repeated:  # on another replica
                     earlier = self._receipts.same(repeated.once, once)
 

@@ -87,14 +87,15 @@ class TurnOutlet:
 
     def _artifact(self, event: pb.StreamResponse) -> None:
         update, run = event.artifact_update, self._run
+        artifact = update.artifact  # held, or every access below would make it anew
         self._address(update)
         if not _sound_artifact(update):
             _complain("artifact_update", update)
         image = run.writer.image
         if self.over or image.state in TERMINAL:
             return self._drop(event, "the turn is over")
-        if update.append and image.shelf.closed(update.artifact.artifact_id):
-            return self._drop(event, f"artifact {update.artifact.artifact_id} had its last chunk")
+        if update.append and image.shelf.closed(artifact.artifact_id):
+            return self._drop(event, f"artifact {artifact.artifact_id} had its last chunk")
         if run.writer.number:
             run.writer.append_artifact(event, update)
         else:

@@ -12,7 +12,7 @@ import structlog
 from google.protobuf import struct_pb2
 
 from a2a_server.domain.events import millis, next_status_ms, set_time
-from a2a_server.domain.lifecycle import is_stopping, is_terminal
+from a2a_server.domain.lifecycle import STOPPING, TERMINAL, is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.briefing import brief
 from a2a_server.operations.direct import DirectReply
@@ -169,7 +169,7 @@ class Run:
         self._current = job
         if self._handing_over:
             return
-        if is_terminal(self.state):
+        if self.writer.image.state in TERMINAL:
             self.writer.end([job.number])
             return
         outlet = TurnOutlet(self)
@@ -181,20 +181,23 @@ class Run:
             self.stop(pb.TASK_STATE_CANCELED)
         if self.direct is not None:
             await self.direct.settle()
-        if not self._handing_over and (self.exists or self.direct is None or not self.direct.given):
+            if self.direct.given and not self.exists:
+                return
+        if not self._handing_over:
             self._conclude(job, outlet)
 
     async def _run_agent(self, job: Job, outlet: TurnOutlet) -> None:
-        if self.exists and self.writer.image.state != pb.TASK_STATE_WORKING:
-            job.after = self.writer.number
-            self.stop(pb.TASK_STATE_WORKING)
+        writer = self.writer
+        if writer.number and writer.image.state != pb.TASK_STATE_WORKING:
+            job.after = writer.number
+            move(self.shop, writer, pb.TASK_STATE_WORKING)
         elif job.after is None:
-            job.after = self.writer.number
+            job.after = writer.number
         if not self._in_first_step:
             self._set_timer()
         self._in_agent = True
         try:
-            await self.shop.agent.run(brief(job, self.writer, self._state, self.inbox, self._plan), outlet)
+            await self.shop.agent.run(brief(job, writer, self._state, self.inbox, self._plan), outlet)
         except asyncio.CancelledError:
             self._absorb_cancel()
         except InvalidAgentResponse as error:
@@ -228,7 +231,7 @@ class Run:
 
     def _conclude(self, job: Job, outlet: TurnOutlet) -> None:
         """A turn that ends without a message, a terminal or an interrupted state has failed (EXEC-06)."""
-        if not is_stopping(self.state) and not (self.inbox and self.exists):
+        if self.writer.image.state not in STOPPING and not (self.inbox and self.exists):
             self._invalid("the agent returned without completing, asking or failing")
         self.writer.end([job.number, *outlet.taken] if outlet.taken else (job.number,))
 

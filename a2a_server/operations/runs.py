@@ -22,6 +22,7 @@ from a2a_server.operations.run import Run, shutting_down
 from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
+from a2a_server.ports.agent import Plan
 from a2a_server.ports.store import Once, Record, Repeated, StaleWrite, Turn
 from generated import a2a_pb2 as pb
 
@@ -46,21 +47,22 @@ class Runs:
 
     # -- sending
 
-    async def start(self, call: Call, request: pb.SendMessageRequest, once: Once | None = None) -> Ticket:
+    async def start(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Once | None = None) -> Ticket:
         """Give a checked message its turn, or a place in the queue for one. The caller closes the ticket.
 
         Raises `Repeated` when somebody was faster with the same receipt.
         """
         if self.draining:
             raise shutting_down()
-        references = await self.references(call, request.message) if request.message.reference_task_ids else ()
+        message = request.message
+        references = await self.references(call, message) if message.reference_task_ids else ()
         job = Job(call, request, references, key=once.key if once else "")
         for _ in range(RACES):
             job.after = None  # an attempt that lost its race has left a mark
             try:
-                if request.message.task_id:
+                if message.task_id:
                     return await self._continue(job, once)
-                return await self._create(job, once)
+                return await self._create(job, plan, once)
             except StaleWrite:
                 await asyncio.sleep(0)
         raise changing_too_fast()
@@ -73,13 +75,12 @@ class Runs:
 
     # -- a new task
 
-    async def _create(self, job: Job, once: Once | None) -> Ticket:
+    async def _create(self, job: Job, plan: Plan, once: Once | None) -> Ticket:
         self.shop.slots.check()
         call, request = job.call, job.request
         message = request.message
         if not self.shop.limits.accept_unknown_contexts and message.context_id:
             await self._check_context(call, message.context_id)
-        plan = self.shop.agent.plan(request, b"")
         task_id = once.task_id if once else self.shop.ids.new()
         writer = self._writer(call.scope, Record(self._new_task(task_id, message), 0, 0))
         if plan.direct:

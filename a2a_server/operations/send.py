@@ -30,8 +30,8 @@ class SendMessage:
         return pb.SendMessageResponse.FromString(await self.wire(call, request))
 
     async def wire(self, call: Call, request: pb.SendMessageRequest, /) -> bytes:
-        self.gates.send(call, request)
-        with await self.once.start(call, request) as ticket:
+        plan = self.gates.send(call, request)
+        with await self.once.start(call, request, plan) as ticket:
             configuration = request.configuration
             if configuration.return_immediately or not ticket.stopped_already:
                 if (reply := await ticket.reply()) is not None:
@@ -39,7 +39,7 @@ class SendMessage:
                 await (ticket.exists() if configuration.return_immediately else ticket.stopped())
             history, cap = history_length(configuration), self.shop.limits.history_cap
             image = ticket.image
-            if image is not None and len(image.head.history) <= (cap if history is None else history):
+            if image is not None and image.messages <= (cap if history is None else history):
                 return wrap(_TASK, image.wire())
             return wrap(_TASK, await self._load(call, ticket, history))
 

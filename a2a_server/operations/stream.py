@@ -76,8 +76,8 @@ class SendStreamingMessage:
 
     async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> AsyncIterator[Entries]:
         self.gates.streaming()
-        self.gates.send(call, request)
-        with await self.once.start(call, request) as ticket:
+        plan = self.gates.send(call, request)
+        with await self.once.start(call, request, plan) as ticket:
             if (reply := await ticket.reply()) is not None:
                 yield (Entry.of(0, pb.StreamResponse(message=reply)),)
                 return

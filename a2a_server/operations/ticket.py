@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from a2a_server.domain.events import reason_of, stops_turn
-from a2a_server.domain.lifecycle import is_stopping, is_terminal
+from a2a_server.domain.lifecycle import FAILED, is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.job import Job
 from a2a_server.operations.log import Reader
@@ -102,9 +102,11 @@ class Ticket:
         if self._run is None:
             return False
         writer = self._run.writer
-        if (stop := writer.image.stop) is None or not writer.at_rest:
+        image = writer.image
+        if image.stop is None or not writer.at_rest:
             return False
-        self._judge(stop)
+        if image.state == FAILED:
+            self._judge(image.stop)
         return True
 
     async def stopped(self) -> None:

@@ -83,7 +83,7 @@ class TaskWriter:
         self.context_id = task.context_id
         self.number = self.durable = record.number
         self.epoch = record.epoch
-        self.image = TaskImage(task)
+        self.image = TaskImage(task, self.context_id)
         self.committed = record.number > 0
         self._ours = not self.committed
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""

@@ -28,6 +28,8 @@ class Plan:
     """Run it again after a crash, from its last checkpoint; otherwise the task becomes FAILED (DURA-02)."""
     direct: bool = False
     """The turn may answer with a bare Message: no task exists before its first other event (SEND-09)."""
+    sound: bool = field(default=False, compare=False)
+    """`check` would find no fault with the message, unless an extension does."""
     skill: str = field(default="", compare=False)
     """A note of the agent's to itself, which comes back in `TurnRequest.plan`."""
 
@@ -125,7 +127,7 @@ class Agent(Protocol):
         ...
 
     def plan(self, request: pb.SendMessageRequest, state: bytes) -> Plan:
-        """How to treat the turn; `state` is what an earlier turn saved."""
+        """How to treat the turn; `state` is what an earlier turn saved. It may be asked before `check`."""
         ...
 
     async def run(self, request: TurnRequest, outlet: Outlet) -> None:

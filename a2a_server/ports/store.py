@@ -58,6 +58,10 @@ class Head(NamedTuple):
     status_ms: int
 
 
+new_head: Final[Callable[[tuple[bytes, str, int, int]], Head]] = partial(tuple.__new__, Head)
+"""As `new_entry`."""
+
+
 class Lease(NamedTuple):
     """The right to write a task, held by one replica until a time."""
 
