@@ -34,6 +34,7 @@ FORWARDED = (
     "last-event-id",
     "traceparent",
     "tracestate",
+    "x-api-key",
     "x-request-id",
 )
 WELL_KNOWN = ("accept", "accept-language", "forwarded", "from", "host", "origin", "referer", "user-agent", "via")

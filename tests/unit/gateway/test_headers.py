@@ -29,6 +29,7 @@ def test_what_is_listed_travels_on_under_the_name_it_should_have() -> None:
     found = read(
         ("A2A-Version", "1.0"),
         ("Authorization", "Bearer T"),
+        ("X-API-Key", "K"),
         ("traceparent", "00-a-b-01"),
         ("Idempotency-Key", "k"),
         ("Last-Event-ID", "7"),
@@ -44,6 +45,7 @@ def test_what_is_listed_travels_on_under_the_name_it_should_have() -> None:
     assert found.metadata == {
         "a2a-version": ("1.0",),
         "authorization": ("Bearer T",),
+        "x-api-key": ("K",),
         "traceparent": ("00-a-b-01",),
         "idempotency-key": ("k",),
         "last-event-id": ("7",),
