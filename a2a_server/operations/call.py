@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from google.protobuf.message import Message
 
@@ -37,6 +37,14 @@ class UnaryOperation(Protocol):
     """An RPC with one answer; the class bears the RPC's name."""
 
     async def __call__(self, call: Call, request: Any, /) -> Message: ...  # noqa: ANN401 - each RPC has its own request type
+
+
+class PackedOperation(UnaryOperation, Protocol):
+    """One whose answer is there as bytes before it is a message."""
+
+    answers: ClassVar[type[Message]]
+
+    async def wire(self, call: Call, request: Any, /) -> bytes: ...  # noqa: ANN401 - as above
 
 
 class StreamOperation(Protocol):

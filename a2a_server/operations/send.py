@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from a2a_server.domain.views import trim
 from a2a_server.domain.wire import wrap
@@ -21,6 +22,8 @@ _MESSAGE = pb.SendMessageResponse.MESSAGE_FIELD_NUMBER
 @dataclass(frozen=True, slots=True)
 class SendMessage:
     """Waits until the task stops, unless the client wants the task as soon as it exists (BLK-01, BLK-04)."""
+
+    answers: ClassVar = pb.SendMessageResponse
 
     shop: Workshop
     gates: Gates

@@ -6,14 +6,22 @@ import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn, cast
+from functools import lru_cache
+from typing import Any, NoReturn, cast
 
 import structlog
 from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason, Violation, refuse
-from a2a_server.operations.call import Call, Entries, Operation, StreamOperation, UnaryOperation
+from a2a_server.operations.call import (
+    Call,
+    Entries,
+    Operation,
+    PackedOperation,
+    StreamOperation,
+    UnaryOperation,
+)
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.transport import extensions, replay, versions
@@ -30,10 +38,15 @@ CARDS = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
 OWN = frozenset({replay.URI})
 """Extensions that are the server's business and not the agent's."""
 
+NO_EXTENSIONS: frozenset[str] = frozenset()
+
 KEY = "idempotency-key"
 LONGEST_KEY = 255
 
 Metadata = tuple[tuple[str, str], ...]
+
+_scope = lru_cache(maxsize=1024)(Scope)
+"""Scopes are kept with every task, and most are the same."""
 
 log = structlog.get_logger(__name__)
 
@@ -42,11 +55,26 @@ Envelope = Credentials
 """What a door hands over beside the request: metadata, and the names in the peer's certificate."""
 
 
-class Reply(NamedTuple):
-    """The answer of a unary call, and the metadata that goes before it."""
+class Reply:
+    """The answer of a unary call, as a message or as bytes, and the metadata that goes before it."""
 
-    message: Message
-    metadata: Metadata = ()
+    __slots__ = ("_message", "_wire", "answers", "metadata")
+
+    def __init__(self, message: Message | None, wire: bytes, answers: type[Message], metadata: Metadata) -> None:
+        self._message = message
+        self._wire = wire
+        self.answers = answers
+        self.metadata = metadata
+
+    @property
+    def message(self) -> Message:
+        if self._message is None:
+            self._message = self.answers.FromString(self._wire)
+        return self._message
+
+    @property
+    def wire(self) -> bytes:
+        return self._wire if self._message is None else self._message.SerializeToString()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +109,11 @@ class Pipeline:
         streams: OpenStreams,
     ) -> None:
         self._operations = operations
+        self._packed = {
+            rpc: cast("PackedOperation", operation)
+            for rpc, operation in operations.items()
+            if hasattr(operation, "wire")
+        }
         self._authenticator = authenticator
         self._rules = rules
         self._enforcing = frozenset(operations) - CARDS if rules.require_extensions_everywhere else SENDS
@@ -90,8 +123,10 @@ class Pipeline:
     async def unary(self, rpc: str, request: Message, envelope: Envelope) -> Reply:
         try:
             call, metadata = await self._admit(rpc, request, envelope)
-            operation = cast("UnaryOperation", self._operations[rpc])
-            return Reply(await operation(call, request), metadata)
+            if (packed := self._packed.get(rpc)) is not None:
+                return Reply(None, await packed.wire(call, request), packed.answers, metadata)
+            message = await cast("UnaryOperation", self._operations[rpc])(call, request)
+            return Reply(message, b"", type(message), metadata)
         except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
             _fail(rpc, error)
 
@@ -127,20 +162,16 @@ class Pipeline:
         tenant = getattr(request, "tenant", "")
         if rpc in PUBLIC:
             return Call(caller=Caller(), scope=Scope(tenant, ANONYMOUS)), ()
-        metadata = envelope.metadata
-        version = versions.negotiate(tuple(metadata.get(versions.NAME, ())), strict=self._rules.strict_version)
+        metadata, rules = envelope.metadata, self._rules
+        version = versions.negotiate(tuple(metadata.get(versions.NAME, ())), rules.strict_version)
         caller = await self._authenticator.authenticate(envelope)
-        scope = Scope(self._rules.tenants.of(tenant, caller), caller.owner)
+        scope = _scope(rules.tenants.of(tenant, caller), caller.owner)
+        key = _key(tuple(metadata[KEY])) if KEY in metadata else ""
+        if extensions.NAME not in metadata and not rules.extensions.required:
+            return Call(caller, scope, version, NO_EXTENSIONS, key), ()
         asked = tuple(metadata.get(extensions.NAME, ()))
-        activated = self._rules.extensions.activated(asked, enforce=rpc in self._enforcing)
-        call = Call(
-            caller=caller,
-            scope=scope,
-            version=version,
-            extensions=frozenset(activated) - OWN,
-            numbers=replay.URI in activated,
-            idempotency_key=_key(tuple(metadata[KEY])) if KEY in metadata else "",
-        )
+        activated = rules.extensions.activated(asked, enforce=rpc in self._enforcing)
+        call = Call(caller, scope, version, frozenset(activated) - OWN, key, numbers=replay.URI in activated)
         return call, ((extensions.NAME, ", ".join(activated)),) if activated else ()
 
 

@@ -57,7 +57,7 @@ class Servicer:
                 await self._refuse(context, error)
             if reply.metadata:
                 await context.send_initial_metadata(reply.metadata)
-            return reply.message.SerializeToString()
+            return reply.wire
 
         return handle
 

@@ -33,6 +33,8 @@ class Tenants:
         Another caller's tenant and one that nobody has are the same to the caller (TENA-04).
         """
         tenant = asked or caller.tenant or self.default
+        if not tenant and not self.served:
+            return tenant
         if (caller.tenant and tenant != caller.tenant) or (self.served and tenant not in self.served):
             raise A2AError(Reason.PERMISSION_DENIED, "The caller may not act in this tenant.")
         if len(tenant) > LONGEST or not tenant.isprintable():
