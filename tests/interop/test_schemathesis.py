@@ -39,7 +39,7 @@ CHECKS = [
 AGENT = str(Path(__file__).parents[1] / "support" / "door_agent.py")
 
 bounded = settings(
-    max_examples=25,
+    max_examples=15,
     derandomize=True,
     deadline=None,
     database=None,
