@@ -14,8 +14,8 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor import Descriptor
 
 from a2a_server.domain.demands import Plan, plan_of
-from a2a_server.domain.nesting import is_void, too_deep
-from a2a_server.domain.numbers import is_finite
+from a2a_server.domain.nesting import SHALLOW, is_void, too_deep
+from a2a_server.domain.numbers import NUMBER, is_finite
 
 _INDENT: Final = "    "
 
@@ -23,13 +23,17 @@ _INDENT: Final = "    "
 @cache
 def checker_of(kind: Descriptor) -> Callable[[Any], bool]:
     """A function that says whether a message of the type, with all that it contains, is as the schema demands."""
-    scope: dict[str, Any] = {"readable": _readable}
+    scope: dict[str, Any] = {"readable": readable}
     exec(_source(plan_of(kind)), scope)  # noqa: S102 - made of our own schema's names, and of no input
     checker: Callable[[Any], bool] = scope["is_sound"]
     return checker
 
 
-def _readable(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
+def readable(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
+    """Whether a free-form value can be read back, by everybody."""
+    raw = value.SerializeToString()
+    if 0 < len(raw) < SHALLOW and NUMBER not in raw:  # as nearly always: neither void, nor deep, nor a number in it
+        return True
     return not (is_void(value) or too_deep(value)) and is_finite(value)
 
 

@@ -18,7 +18,7 @@ _PARSED: Final = 100
 _HEADROOM: Final = 10
 _ALLOWED: Final = _PARSED - _HEADROOM
 
-_SHALLOW: Final = 2 * _ALLOWED
+SHALLOW: Final = 2 * _ALLOWED
 """Bytes of a value that is certainly not too deep: every level costs two."""
 
 TOO_DEEP: Final = f"nests too deeply; at most {_ALLOWED // 3} objects or {_ALLOWED // 2} lists inside each other"
@@ -37,7 +37,7 @@ def too_deep(value: struct_pb2.Struct | struct_pb2.Value) -> bool:
     # The size settles most cases. For the others the parser itself is asked, with lists put around the value: counting
     # in Python would take longer than everything else done for a large request.
     raw = value.SerializeToString()
-    if len(raw) < _SHALLOW:
+    if len(raw) < SHALLOW:
         return False
     if isinstance(value, struct_pb2.Struct):
         raw = wrap(_STRUCT_VALUE, raw)

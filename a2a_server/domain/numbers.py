@@ -10,6 +10,9 @@ from google.protobuf import struct_pb2
 
 NOT_FINITE: Final = "holds a number that JSON cannot say; use finite numbers, or text such as NaN"
 
+NUMBER: Final = b"\x11"
+"""The tag of `number_value`; without it there is no number."""
+
 # A double on the wire: the tag of `number_value`, eight bytes, and in the last two an exponent of ones only.
 _SUSPECT: Final = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
 

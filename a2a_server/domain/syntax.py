@@ -22,9 +22,9 @@ _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE: Final = re.compile(rf"{_WORD}/{_WORD}\s*(;.*)?").fullmatch
 
 
-def is_plain(value: str) -> bool:
-    """Whether a name is beyond doubt; `text` finds out about the others."""
-    return value.isprintable() and len(value) <= MAX_ID
+def is_name(value: str) -> bool:
+    """Whether an id is there and beyond doubt; `text` finds out about the others."""
+    return 0 < len(value) <= MAX_ID and value.isprintable()
 
 
 def text(value: str, limit: int) -> str:

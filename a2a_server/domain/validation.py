@@ -10,9 +10,9 @@ from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_server.domain import syntax
-from a2a_server.domain.compiled import checker_of
+from a2a_server.domain.compiled import readable
 from a2a_server.domain.structure import required_violations
-from a2a_server.domain.syntax import MAX_ID, MAX_SECRET
+from a2a_server.domain.syntax import MAX_ID, MAX_SECRET, is_name
 from a2a_server.errors import A2AError, Reason, Violation, refuse
 from generated import a2a_pb2 as pb
 
@@ -37,9 +37,8 @@ MAX_NAMES: Final = 100
 """Elements of lists of names: extensions, references, output modes."""
 MAX_PAGE: Final = 100
 
-_IMPLIED: Final = MappingProxyType({"text": "text/plain", "data": "application/json"})
-
-_sound_request: Final = checker_of(pb.SendMessageRequest.DESCRIPTOR)
+PLAIN: Final = "text/plain"
+_IMPLIED: Final = MappingProxyType({"text": PLAIN, "data": "application/json"})
 
 _EARLIEST: Final = -62_135_596_800  # 0001-01-01, and below 9999-12-31: what Timestamp itself allows
 _LATEST: Final = 253_402_300_799
@@ -55,8 +54,7 @@ def may_exist(identifier: str) -> bool:
 
 def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max_references: int = MAX_NAMES) -> None:
     """`tenant` is the one that the call belongs to, where the request need not name it."""
-    if not is_plain(request):
-        _end(send_faults(request, tenant, max_references))
+    _end(send_faults(request, tenant, max_references))
 
 
 def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> Faults:
@@ -70,18 +68,35 @@ def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_referenc
 
 
 def is_plain(request: pb.SendMessageRequest) -> bool:
-    """Whether a look at what nearly all messages have tells that there are no faults; no tells nothing."""
+    """Whether this is one plain text with nothing special about it, as most messages are: then it has no faults.
+
+    No tells nothing; `check_send` and `check_content_types` find out.
+    """
     message = request.message
-    return _sound_request(request) and not (
-        request.tenant
-        or message.role == pb.ROLE_AGENT
-        or not syntax.is_plain(message.message_id)
-        or ((context_id := message.context_id) and not syntax.is_plain(context_id))
-        or ((task_id := message.task_id) and not syntax.is_plain(task_id))
-        or len(message.parts) > MAX_PARTS
+    parts = message.parts
+    if len(parts) != 1 or message.role != pb.ROLE_USER or not is_name(message.message_id):
+        return False
+    part = parts[0]
+    return not (
+        not part.HasField("text")
+        or part.media_type
+        or part.HasField("metadata")
+        or message.HasField("metadata")
+        or ((context_id := message.context_id) and not is_name(context_id))
+        or ((task_id := message.task_id) and not is_name(task_id))
         or message.extensions
         or message.reference_task_ids
-        or request.HasField("configuration")
+        or request.tenant
+        or (request.HasField("metadata") and not readable(request.metadata))
+        or (request.HasField("configuration") and not _is_plain_configuration(request.configuration))
+    )
+
+
+def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
+    return not (
+        configuration.accepted_output_modes
+        or configuration.HasField("task_push_notification_config")
+        or configuration.history_length < 0
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from a2a_server.domain.validation import check_content_types, check_send
+from a2a_server.domain.validation import PLAIN, check_content_types, check_send, is_plain
 from a2a_server.errors import A2AError, Reason, refuse
 from a2a_server.operations.call import Call
 from a2a_server.ports.agent import SKILL_KEY, Agent, Plan
@@ -37,13 +37,16 @@ class Gates:
 
     def send(self, call: Call, request: pb.SendMessageRequest) -> Plan:
         """Everything that can be wrong with a message, before it has any effect (GEN-03); the plan for a new task."""
-        check_send(request, tenant=call.scope.tenant)
+        if not (plain := is_plain(request)):
+            check_send(request, tenant=call.scope.tenant)
         plan = self._agent.plan(request, b"")
         if (call.extensions or not plan.sound) and (faults := self._agent.check(request, call.extensions)):
             refuse(faults)
-        if request.HasField("configuration") and request.configuration.HasField("task_push_notification_config"):
+        if not plain and request.configuration.HasField("task_push_notification_config"):
             self.push()
-        check_content_types(request, self._modes(request))
+        modes = self._modes(request)
+        if not plain or PLAIN not in modes:
+            check_content_types(request, modes)
         return plan
 
     def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:

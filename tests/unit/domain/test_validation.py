@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_server.domain.validation import (
@@ -372,32 +372,70 @@ def test_a_config_may_name_the_tenant_that_the_callers_credentials_imply() -> No
     assert set(faults_of(check_send, request, tenant="south")) == {f"{CONFIG}.tenant"}
 
 
-def glanced(names: dict[str, str], role: int, depth: int) -> pb.SendMessageRequest:
-    request = send({**names, "role": role})
+def glanced(
+    names: dict[str, str], role: int, depth: int, parts: list[Any], configuration: dict[str, Any] | None
+) -> pb.SendMessageRequest:
+    request = send({**names, "role": role, "parts": parts}, configuration)
     if depth:
         request.metadata.fields["deep"].CopyFrom(nested(depth))
     return request
 
 
+def unread(request: pb.SendMessageRequest) -> bool:
+    """Whether the agent would have to read something else than plain text."""
+    try:
+        check_content_types(request, ["text/plain"])
+    except A2AError:
+        return True
+    return False
+
+
 SOME_NAMES = st.dictionaries(
     st.sampled_from(["message_id", "context_id", "task_id"]), st.text() | st.sampled_from([LONG, "x" * 256])
 )
-NEARLY_PLAIN = st.tuples(SOME_NAMES, st.sampled_from(pb.Role.values()), st.sampled_from([0, 1, 20, 40, 41, 60]))
+ROLES = st.just(pb.ROLE_USER) | st.sampled_from(pb.Role.values())
+DEPTHS = st.just(0) | st.sampled_from([1, 20, 40, 41, 60])
+TEXT = st.just([{"text": "x"}])
+PARTS = st.sampled_from([{"text": ""}, {"raw": b""}, {"text": "x", "media_type": "text/html"}, {}])
+CONFIGURATIONS = st.sampled_from(
+    [None, {"return_immediately": True}, {"history_length": -1}, {"accepted_output_modes": ["x"]}, push(url="")]
+)
+NEARLY_PLAIN = st.tuples(SOME_NAMES, ROLES, DEPTHS, TEXT | st.lists(PARTS, max_size=2), CONFIGURATIONS)
 
 
 @pytest.mark.req("GEN-03", "SEND-02")
+@settings(max_examples=400)
 @given(NEARLY_PLAIN)
-def test_what_looks_fine_at_a_glance_has_no_faults(members: tuple[dict[str, str], int, int]) -> None:
+def test_what_looks_fine_at_a_glance_has_no_faults(members: tuple[Any, ...]) -> None:
     request = glanced(*members)
-    assert not (is_plain(request) and send_faults(request, "", 100))
+    assert not (is_plain(request) and (send_faults(request, "", 100) or unread(request)))
 
 
 @pytest.mark.req("GEN-03", "SEND-02")
 @given(messages(pb.SendMessageRequest))
 def test_nor_has_any_other_request_that_looks_fine(request: pb.SendMessageRequest) -> None:
-    assert not (is_plain(request) and send_faults(request, "", 100))
+    assert not (is_plain(request) and (send_faults(request, "", 100) or unread(request)))
 
 
 @pytest.mark.req("GEN-03")
 def test_most_requests_need_no_more_than_a_glance() -> None:
-    assert is_plain(send({"context_id": "c", "task_id": "t"}, metadata={"skill": "s"}))
+    assert is_plain(send({"context_id": "c", "task_id": "t"}, {"history_length": 0}, metadata={"skill": "s"}))
+
+
+@pytest.mark.req("GEN-03", "SEND-04")
+@pytest.mark.parametrize(
+    ("message", "members"),
+    [
+        ({"parts": []}, {}),
+        ({"parts": [{"text": "a"}, {"raw": b"b"}]}, {}),
+        ({"parts": [{"raw": b"b"}]}, {}),
+        ({"parts": [{"text": "a", "media_type": "text/html"}]}, {}),
+        ({"parts": [{"text": "a", "metadata": {"deep": 1}}]}, {}),
+        ({"metadata": {"deep": 1}}, {}),
+        ({"extensions": [""]}, {}),
+        ({"reference_task_ids": [LONG]}, {}),
+        ({}, {"tenant": "a/b"}),
+    ],
+)
+def test_everything_special_is_looked_at(message: dict[str, Any], members: dict[str, Any]) -> None:
+    assert not is_plain(send(message, **members))
