@@ -48,12 +48,19 @@ class HeaderMap:
         self._prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
         self._well_known = frozenset(name.lower() for name in well_known)
         self._remembered: dict[str, str] = {}
+        self._plain: dict[str, str] = {}
+        """Those of them whose value travels on as it is."""
 
     def incoming(self, headers: Mapping[str, str]) -> Incoming:
         """Read headers; `headers` may name one several times."""
-        found = Incoming({}, {})
-        remembered = self._remembered
+        metadata: dict[str, tuple[str, ...]] = {}
+        found = Incoming(metadata, {})
+        plain, remembered = self._plain, self._remembered
         for name, value in headers.items():
+            target = plain.get(name)
+            if target is not None and target not in metadata and value.isascii() and value.isprintable():
+                metadata[target] = (value,)
+                continue
             target = remembered.get(name)
             if target is None:
                 target = self._remember(name)
@@ -65,6 +72,8 @@ class HeaderMap:
         target = self._target(name.lower())
         if len(self._remembered) < _MOST_REMEMBERED:  # clients may invent names
             self._remembered[name] = target
+            if target and _is_plain(target):
+                self._plain[name] = target
         return target
 
     def _target(self, name: str) -> str:
@@ -74,6 +83,10 @@ class HeaderMap:
         if listed and name not in RESERVED:
             return name.removeprefix(PREFIX) if _NAME.fullmatch(name) else ""
         return WELL_KNOWN + name if name in self._well_known else ""
+
+
+def _is_plain(target: str) -> bool:
+    return not (target == _DEADLINE or target.startswith("grpc-") or target in RESERVED or target.endswith("-bin"))
 
 
 def _add(found: Incoming, target: str, header: str, value: str) -> None:

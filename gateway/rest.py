@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from aiohttp import web
+from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_server.errors import A2AError, Reason
 from gateway import accept, body, frames
@@ -29,7 +31,7 @@ class Rest:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         route, _ = match = self.table.match(request.method, path)
         method, accepted = route.method, accept.asked(request.headers)
-        public = method.containing_service.full_name == DISCOVERY
+        public = _is_public(method)
         kind = (accept.stream if method.server_streaming else accept.unary)(None if public else accepted)
         parameters = query_of(query)
         raw = await self._body(request, route)
@@ -55,6 +57,12 @@ class Rest:
         allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
         kind = accept.of_error(accept.asked(request.headers))
         return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
+
+
+@lru_cache(maxsize=256)
+def _is_public(method: MethodDescriptor) -> bool:
+    """Whether what a call answers may be read, and kept, by anybody."""
+    return bool(method.containing_service.full_name == DISCOVERY)
 
 
 def _as_a2a(error: Exception) -> Exception:

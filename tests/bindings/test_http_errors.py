@@ -312,7 +312,7 @@ async def test_head_tells_an_error_without_its_body() -> None:
 async def test_a_codec_that_fails_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Told(Refusing):
         async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
-            return Answer(pb.Task(id="t"))
+            return Answer(pb.Task(id="never answered before"))  # or its JSON might have been kept
 
     def fail(*_: object) -> bytes:
         raise RuntimeError(SECRET)
