@@ -157,7 +157,7 @@ class Agent:
         skill_id = saved.skill or (request.plan.skill if request.plan else _named(request)) or default
         skill = self._skills.get(skill_id, _GONE)
         feed = Feed(outlet)
-        turn = Turn(request, feed, skill_id, saved, direct=skill.plan.direct, default=skill_id == default)
+        turn = Turn(request, feed, skill_id, saved, skill.plan.direct, skill_id == default)
         try:
             answer: Any = skill.function(turn)
             if skill.streams:

@@ -31,8 +31,14 @@ class Turn(Incoming):
 
     __slots__ = ("_default", "_direct", "_feed", "_ids", "_saved")
 
-    def __init__(  # noqa: PLR0913 - the agent knows it all, and nobody else makes turns
-        self, request: TurnRequest, feed: Feed, skill: str, saved: Saved, *, direct: bool, default: bool
+    def __init__(  # noqa: PLR0913, PLR0917 - the agent knows it all, and nobody else makes turns
+        self,
+        request: TurnRequest,
+        feed: Feed,
+        skill: str,
+        saved: Saved,
+        direct: bool,  # noqa: FBT001 - keywords would double the price
+        default: bool,  # noqa: FBT001 - as above
     ) -> None:
         self.request = request
         self.skill = skill

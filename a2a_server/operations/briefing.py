@@ -20,22 +20,23 @@ def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], pl
     """Everything about the message and its task."""
     call, request = job.call, job.request
     modes = tuple(request.configuration.accepted_output_modes) if request.HasField("configuration") else ()
+    message = request.message
     return TurnRequest(
-        task_id=writer.task_id,
-        context_id=writer.context_id,
-        number=job.number or 1,
-        message=request.message,
-        metadata=request.metadata,
-        view=_view(writer, request.message, waiting),
-        references=job.references,
-        state=state,
-        rerun=job.rerun,
-        caller=call.caller,
-        tenant=call.scope.tenant,
-        version=call.version,
-        extensions=call.extensions,
-        accepted_output_modes=modes,
-        plan=plan,
+        writer.task_id,
+        writer.context_id,
+        job.number or 1,
+        message,
+        request.metadata,
+        _view(writer, message, waiting),
+        call.caller,
+        job.references,
+        state,
+        job.rerun,
+        call.scope.tenant,
+        call.version,
+        call.extensions,
+        modes,
+        plan,
     )
 
 

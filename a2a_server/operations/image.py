@@ -30,9 +30,9 @@ class TaskImage:
         "stop",
     )
 
-    def __init__(self, task: pb.Task, context_id: str) -> None:
-        """Take the task over; its artifacts go to the shelf."""
-        self.shelf = ArtifactShelf(_take_artifacts(task) if task.artifacts else None)
+    def __init__(self, task: pb.Task, context_id: str, new: bool = False) -> None:  # noqa: FBT001, FBT002 - as it says
+        """Take the task over; its artifacts go to the shelf. A new one has none, and one message."""
+        self.shelf = ArtifactShelf(None if new or not task.artifacts else _take_artifacts(task))
         self._head = task
         self._context_id = context_id
         self._newest: pb.TaskStatus | None = None
@@ -40,7 +40,7 @@ class TaskImage:
         status = task.status
         self.state: int = status.state
         self.status_ms = millis(status.timestamp)
-        self.messages = len(task.history)
+        self.messages = 1 if new else len(task.history)
         """How long the history is at most."""
         self.stop: pb.StreamResponse | None = None
         """The first event seen here with which a turn stops."""

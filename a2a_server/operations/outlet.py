@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 
 from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.events import millis, next_status_ms, set_time
-from a2a_server.domain.lifecycle import TERMINAL, may_move
+from a2a_server.domain.lifecycle import MOVES, TERMINAL, may_move
 from a2a_server.domain.structure import faults_of
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
 from generated import a2a_pb2 as pb
@@ -66,9 +66,10 @@ class TurnOutlet:
         status, image = update.status, run.writer.image
         state = status.state
         self._address(update)
-        if status.HasField("message"):
+        spoken = status.HasField("message")
+        if spoken:
             self._voice(status.message)
-        if not _sound_status(update):
+        if (spoken or state not in MOVES or update.HasField("metadata")) and not _sound_status(update):
             _complain("status_update", update)
         if self.over or not may_move(image.state, state):
             return self._drop(event, f"{_name(image.state)} → {_name(state)} is not allowed")

@@ -56,7 +56,9 @@ class Runs:
             raise shutting_down()
         message = request.message
         references = await self.references(call, message) if message.reference_task_ids else ()
-        job = Job(call, request, references, key=once.key if once else "")
+        job = Job(call, request, references)
+        if once is not None:
+            job.key = once.key
         for _ in range(RACES):
             job.after = None  # an attempt that lost its race has left a mark
             try:
@@ -94,7 +96,7 @@ class Runs:
             return await self._launch_once(run, job, once)
         # The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
         run.begin(plan, self._ended)
-        return Ticket(task_id, job, run=run)
+        return Ticket(task_id, job, None, run)
 
     async def _launch_once(self, run: Run, job: Job, once: Once) -> Ticket:
         """A twin may have been faster, and then nothing may start: the commit comes first (ONCE-01)."""
@@ -204,7 +206,7 @@ class Runs:
 
     def _writer(self, scope: Scope, record: Record) -> TaskWriter:
         shop = self.shop
-        return TaskWriter(shop.store, shop.log, scope, record, pending_limit=shop.limits.pending_events)
+        return TaskWriter(shop.store, shop.log, scope, record, shop.limits.pending_events)
 
     def _register(self, writer: TaskWriter, request: pb.SendMessageRequest) -> None:
         """A push config that came with the message is there before the first event (SEND-07)."""

@@ -76,14 +76,14 @@ class TaskWriter:
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
 
-    def __init__(self, store: Store, log: EventLog, scope: Scope, record: Record, *, pending_limit: int) -> None:
+    def __init__(self, store: Store, log: EventLog, scope: Scope, record: Record, pending_limit: int) -> None:
         task = record.task
         self.scope = scope
         self.task_id = task.id
         self.context_id = task.context_id
         self.number = self.durable = record.number
         self.epoch = record.epoch
-        self.image = TaskImage(task, self.context_id)
+        self.image = TaskImage(task, self.context_id, record.number == 0)
         self.committed = record.number > 0
         self._ours = not self.committed
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
@@ -318,19 +318,10 @@ class TaskWriter:
 
     def _take(self) -> Write:
         entries, self._pending = self._pending, []
-        write = Write(
-            scope=self.scope,
-            task_id=self.task_id,
-            expected=self.durable,
-            epoch=self.epoch,
-            entries=entries,
-            head=self.image.take_head(),
-            artifacts=self.image.take_shelf(),
-            claim=self._claim,
-            state=self._state,
-            once=self._once,
-            now_ms=self._now_ms,
-        )
+        image = self.image
+        head, artifacts = image.take_head(), image.take_shelf()
+        write = Write(self.scope, self.task_id, self.durable, self.epoch, entries, head, artifacts, self._claim)
+        write.state, write.once, write.now_ms = self._state, self._once, self._now_ms
         self._claim = self._once = self._state = None
         if self._begun:
             write.begin, self._begun = tuple([job.turn() for job in self._begun]), ()

@@ -34,7 +34,7 @@ class Plan:
     """A note of the agent's to itself, which comes back in `TurnRequest.plan`."""
 
 
-@dataclass(slots=True, kw_only=True)  # one per turn: freezing it would cost as much again
+@dataclass(slots=True)  # one per turn: freezing it would cost as much again, and so would keywords
 class TurnRequest:
     """Everything an agent may know about the message it answers."""
 
@@ -46,13 +46,13 @@ class TurnRequest:
     metadata: struct_pb2.Struct
     view: Callable[[], pb.Task]
     """Makes what `task` shows."""
+    caller: Caller
     references: Sequence[pb.Task] = ()
     """The tasks of `referenceTaskIds` that the caller may see (CTX-11)."""
     state: bytes = b""
     """What an earlier turn, or an earlier run of this turn, saved."""
     rerun: bool = False
     """True when a restart interrupted this turn and it runs again."""
-    caller: Caller
     tenant: str = ""
     version: str = "1.0"
     extensions: frozenset[str] = frozenset()

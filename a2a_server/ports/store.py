@@ -90,7 +90,7 @@ class Once:
     """The direct message that answered the send, once there is one."""
 
 
-@dataclass(slots=True, kw_only=True)  # made with every commit, and freezing would cost more than all the rest of it
+@dataclass(slots=True)  # made with every commit: freezing would cost more than the rest of it, and so would keywords
 class Write:
     """Everything one transaction changes about one task."""
 

@@ -43,7 +43,7 @@ def turn_of(outlet: Recorder) -> Callable[..., Turn]:
         task = members.pop("task", pb.Task())
         base |= {"metadata": pb.SendMessageRequest().metadata, "view": lambda: task, "caller": Caller()}
         request = TurnRequest(**base | members)
-        return Turn(request, Feed(outlet), "skill", saved or Saved(), direct=direct, default=default)
+        return Turn(request, Feed(outlet), "skill", saved or Saved(), direct, default)
 
     return make
 
