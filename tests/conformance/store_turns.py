@@ -71,6 +71,26 @@ class TurnPromises:
         assert list(await store.claim(THERE, HERE.until_ms, 10)) == []
         assert len(await store.claim(THERE, LATE, 10)) == 1
 
+    async def test_a_task_that_was_over_from_the_start_is_like_any_other(self, store: Store) -> None:
+        author = await Author(store, state=COMPLETED).create(claim=HERE)
+        record = await author.load()
+        assert (record.epoch, record.live) == (1, False)
+        assert list(await store.claim(THERE, 1 << 62, 10)) == []
+        assert not await store.request_cancel(author.scope, author.task_id, b"")
+        assert (await store.renew(HERE, {author.task_id: 1})).lost == frozenset()
+        with pytest.raises(StaleWrite):
+            await author.commit(author.write(epoch=0, begin=[Turn(2, b"late")]))
+        await author.commit(author.write(claim=HERE))
+        assert (await author.load()).epoch == 2
+
+    async def test_a_turn_after_the_end_is_counted_all_the_same(self, store: Store) -> None:
+        """No agent is ever asked to work on a task that is over, but that is not the store's to know."""
+        author = await Author(store, state=COMPLETED).create(claim=HERE)
+        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        assert (await author.load()).live
+        (claimed,) = await store.claim(THERE, 1 << 62, 10)
+        assert (claimed.epoch, list(claimed.turns)) == (2, [Turn(2, b"next")])
+
     async def test_the_longest_lapsed_go_first(self, store: Store) -> None:
         tasks = [await Author(store).start(Lease("here", until)) for until in (300, 100, 200)]
         claimed = await store.claim(THERE, 1_000, 2)

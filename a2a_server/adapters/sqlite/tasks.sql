@@ -1,8 +1,8 @@
 -- name: writable
 -- What a writer must know about a task: one seek each in tasks, leases, artifacts and the index of events.
-SELECT tasks.key, leases.epoch, max(tasks.shelved, coalesce(artifacts.number, 0)),
+SELECT tasks.key, coalesce(leases.epoch, 1), max(tasks.shelved, coalesce(artifacts.number, 0)),
        max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)), tasks.state
-FROM tasks JOIN leases ON leases.task = tasks.key LEFT JOIN artifacts ON artifacts.task = tasks.key
+FROM tasks LEFT JOIN leases ON leases.task = tasks.key LEFT JOIN artifacts ON artifacts.task = tasks.key
 WHERE tasks.id = ? AND tasks.scope = (SELECT key FROM scopes WHERE tenant = ? AND owner = ?)
 
 -- name: create
@@ -33,10 +33,11 @@ ON CONFLICT (task) DO UPDATE SET number = excluded.number, wire = excluded.wire
 INSERT INTO agent_states (task, wire) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET wire = excluded.wire
 
 -- name: load
-SELECT tasks.key, tasks.head, leases.epoch, leases.turns > 0, max(tasks.shelved, coalesce(artifacts.number, 0)),
+SELECT tasks.key, tasks.head, coalesce(leases.epoch, 1), coalesce(leases.turns, 0) > 0,
+       max(tasks.shelved, coalesce(artifacts.number, 0)),
        max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)),
        coalesce(artifacts.wire, x''), coalesce(agent_states.wire, x'')
-FROM tasks JOIN leases ON leases.task = tasks.key
+FROM tasks LEFT JOIN leases ON leases.task = tasks.key
 LEFT JOIN artifacts ON artifacts.task = tasks.key LEFT JOIN agent_states ON agent_states.task = tasks.key
 WHERE tasks.id = ? AND tasks.scope = (SELECT key FROM scopes WHERE tenant = ? AND owner = ?)
 

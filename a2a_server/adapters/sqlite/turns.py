@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.store import Claimed, Lease, Renewal, Turn, Write
 
@@ -13,9 +14,14 @@ _SQL = queries("turns.sql")
 
 _NOBODYS = Lease("", 0)
 
+_FIRST = 1
+"""The epoch of a task whose creator claimed it."""
+
 
 def create(connection: sqlite3.Connection, task: int, write: Write) -> None:
     """The lease and the turns of a new task."""
+    if write.epoch == _FIRST and not write.begin and write.head is not None and write.head.state in TERMINAL:
+        return
     turns = {turn.number: turn.request for turn in write.begin if turn.number not in write.end}
     lease = write.claim or _NOBODYS
     connection.execute(_SQL["create"], (task, write.epoch, lease.replica, lease.until_ms, len(turns)))
@@ -29,6 +35,8 @@ def apply(connection: sqlite3.Connection, task: int, write: Write) -> None:
         _lease(connection, task, write.epoch, write.claim)
     if not write.begin and not write.end:
         return
+    if write.claim is None:
+        connection.execute(_SQL["unclaimed"], (task, write.epoch))
     for turn in write.begin:
         connection.execute(_SQL["begin"], (task, turn.number, turn.request))
     for number in write.end:

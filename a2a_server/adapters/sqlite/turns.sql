@@ -1,8 +1,14 @@
 -- name: create
+-- Not for a task that is over when it is created, as most are: nobody will claim it. Without a row its epoch is 1.
 INSERT INTO leases (task, epoch, replica, until_ms, turns) VALUES (?, ?, ?, ?, ?)
 
 -- name: lease
-UPDATE leases SET epoch = ?, replica = ?, until_ms = ? WHERE task = ?
+INSERT INTO leases (epoch, replica, until_ms, task) VALUES (?, ?, ?, ?)
+ON CONFLICT (task) DO UPDATE SET epoch = excluded.epoch, replica = excluded.replica, until_ms = excluded.until_ms
+
+-- name: unclaimed
+-- The row in which turns are counted.
+INSERT INTO leases (task, epoch) VALUES (?, ?) ON CONFLICT (task) DO NOTHING
 
 -- name: begin
 INSERT INTO turns (task, number, request) VALUES (?, ?, ?) ON CONFLICT (task, number) DO UPDATE SET request = excluded.request
@@ -25,7 +31,8 @@ WHERE leases.turns > 0 AND leases.until_ms < ? ORDER BY leases.until_ms LIMIT ?
 SELECT number, request FROM turns WHERE task = ? ORDER BY number
 
 -- name: held
-SELECT leases.task, leases.epoch, leases.cancel FROM leases JOIN tasks ON tasks.key = leases.task WHERE tasks.id = ?
+SELECT tasks.key, coalesce(leases.epoch, 1), leases.cancel
+FROM tasks LEFT JOIN leases ON leases.task = tasks.key WHERE tasks.id = ?
 
 -- name: extend
 UPDATE leases SET replica = ?, until_ms = ? WHERE task = ?
