@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import NamedTuple, Self, TypeAlias, TypedDict
+from typing import Final, NamedTuple, Self, TypeAlias, TypedDict
 
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.parts import Chunk, Json, as_part, as_parts, to_struct
@@ -45,6 +46,14 @@ class Label(NamedTuple):
             artifact.metadata.CopyFrom(to_struct(self.metadata))
         if self.extensions:
             artifact.extensions.extend(self.extensions)
+
+
+new_label: Final[Callable[[tuple[str, str, None, None, None, tuple[()]]], Label]] = partial(tuple.__new__, Label)
+"""A label made of all its members at once, which takes a third of the time: every plain answer needs one."""
+
+
+def plain_label(name: str) -> Label:
+    return new_label((name, "", None, None, None, ()))
 
 
 class ArtifactIds:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
-from a2a_server.agents.artifact import ArtifactIds, ArtifactWriter, Label, LabelFields, Whole, whole
+from a2a_server.agents.artifact import ArtifactIds, ArtifactWriter, Label, LabelFields, Whole, plain_label, whole
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.incoming import Incoming
 from a2a_server.agents.parts import Content, Json, as_message, from_struct, to_struct
@@ -176,13 +176,13 @@ class Turn(Incoming):
     def _deliver(self, result: Result) -> None:
         """Make an artifact of a return value. Events and messages are passed on as they are; None is nothing."""
         if isinstance(result, str):  # nearly all are
-            self._add(result, Label(self.skill))
+            self._feed.send(whole(result, plain_label(self.skill), self._ids))
         elif isinstance(result, pb.Message):
             self._reply(result)
         elif isinstance(result, EVENTS):
             self._emit(result)
         elif result is not None:
-            self._add(result, Label(self.skill))
+            self._add(result, plain_label(self.skill))
 
     def _conclude(self, content: Content | None = None) -> None:
         if self._saved.values or not self._default:

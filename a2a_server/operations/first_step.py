@@ -21,39 +21,42 @@ def begin(steps: Steps, adopt: Callable[[asyncio.Task[None]], None]) -> None:
     loop = asyncio.get_running_loop()
     starter = asyncio.current_task(loop)
     context = copy_context()
-    rest = _carry_on(steps)
+    waits_for: list[Any] = []
+    rest = _carry_on(steps, waits_for)
     task = asyncio.Task(rest, loop=loop, name="turn", context=context)
     adopt(task)
     if starter is not None:
         _leave_task(loop, starter)
     _enter_task(loop, task)
     try:
-        context.run(rest.send, None)
+        waits_for.append(context.run(steps.send, None))
+    except StopIteration:
+        pass
+    else:
+        rest.send(None)  # or a cancel that comes before the loop turns would end it unbegun
     finally:
         _leave_task(loop, task)
         if starter is not None:
             _enter_task(loop, starter)
 
 
-async def _carry_on(steps: Steps) -> None:
-    await _Rest(steps)
+async def _carry_on(steps: Steps, waits_for: list[Any]) -> None:
+    """What is left of the coroutine when it has taken its first step, and waits for something; else nothing."""
+    if waits_for:
+        await _Rest(steps, waits_for[0])
 
 
 class _Rest:
-    """All steps of a coroutine, with a pause after the first: up to there by hand, from there on by the task."""
+    """All steps but the first, with a pause in front of them: up to there by hand, from there on by the task."""
 
-    __slots__ = ("_steps",)
+    __slots__ = ("_steps", "_waits_for")
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, waits_for: Any) -> None:  # noqa: ANN401 - whatever the loop knows
         self._steps = steps
+        self._waits_for = waits_for
 
     def __await__(self) -> Generator[Any, Any, None]:
-        steps = self._steps
-        try:
-            waits_for = steps.send(None)
-        except StopIteration:
-            yield
-            return
+        steps, waits_for = self._steps, self._waits_for
         try:
             try:
                 yield

@@ -59,6 +59,10 @@ class TaskImage:
             self._newest = None
         return self._head
 
+    def changed(self) -> None:
+        """The head has to be written as it is: the task is new."""
+        self._head_wire = None
+
     def copy(self) -> pb.Task:
         """The whole task, for somebody else to own."""
         task = pb.Task()

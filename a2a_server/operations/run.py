@@ -96,13 +96,7 @@ class Run:
 
     def open(self) -> None:
         """Create the task: its first event. A direct turn does so only when it needs to."""
-        job = self._current
-        created = pb.StreamResponse()
-        created.task.CopyFrom(self.writer.image.head)
-        job.number = self.writer.append(created)
-        job.after = job.number
-        self.writer.claim(self.shop.lease())
-        self.writer.begin(job)
+        self.writer.create(self.shop.lease(), self._current)
         if self._state:
             self.writer.save(self._state)
         if self.direct is not None:

@@ -35,12 +35,14 @@ class SendMessage:
     async def wire(self, call: Call, request: pb.SendMessageRequest, /) -> bytes:
         plan = self.gates.send(call, request)
         with await self.once.start(call, request, plan) as ticket:
-            configuration = request.configuration
-            if configuration.return_immediately or not ticket.stopped_already:
+            at_once, history = False, None
+            if request.HasField("configuration"):
+                at_once, history = request.configuration.return_immediately, history_length(request.configuration)
+            if at_once or not ticket.stopped_already:
                 if (reply := await ticket.reply()) is not None:
                     return wrap(_MESSAGE, reply.SerializeToString())
-                await (ticket.exists() if configuration.return_immediately else ticket.stopped())
-            history, cap = history_length(configuration), self.shop.limits.history_cap
+                await (ticket.exists() if at_once else ticket.stopped())
+            cap = self.shop.limits.history_cap
             image = ticket.image
             if image is not None and image.messages <= (cap if history is None else history):
                 return wrap(_TASK, image.wire())

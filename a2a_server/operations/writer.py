@@ -48,6 +48,7 @@ class Begun(Protocol):
     """A turn that begins with the next commit; packed only if it is not over by then."""
 
     number: int
+    after: int | None
 
     def turn(self) -> Turn: ...
 
@@ -101,6 +102,17 @@ class TaskWriter:
         wire = event.SerializeToString()
         self.image.fold(event, len(wire))
         return self._queue(event, wire)
+
+    def create(self, lease: Lease, begun: Begun) -> None:
+        """The first event, the task as it stands; with it its creator takes the right to write, and its turn begins."""
+        if self.closed is not None:
+            return
+        created = pb.StreamResponse()
+        created.task.CopyFrom(self.image.head)
+        begun.number = begun.after = self._queue(created, created.SerializeToString())
+        self.image.changed()
+        self.claim(lease)
+        self._begun = [*self._begun, begun]
 
     def append_status(self, event: pb.StreamResponse, status: pb.TaskStatus, at_ms: int) -> None:
         """`append` for a status event, by somebody who knows that it is one, and its time."""

@@ -195,3 +195,17 @@ async def test_what_it_raises_is_the_tasks() -> None:
 
     with pytest.raises(ValueError, match="bad"):
         await started(steps())
+
+
+async def test_whoever_cancels_itself_and_returns_is_over_all_the_same() -> None:
+    seen = []
+
+    async def steps() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        seen.append("returned")
+
+    task = started(steps())
+    await asyncio.wait([task])
+    assert (seen, task.done()) == (["returned"], True)
