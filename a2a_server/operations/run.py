@@ -96,7 +96,9 @@ class Run:
 
     def open(self) -> None:
         """Create the task: its first event. A direct turn does so only when it needs to."""
-        self.writer.create(self.shop.lease(), self._current)
+        job = self._current
+        self.writer.create(self.shop.lease(), job)
+        job.after = job.number
         if self._state:
             self.writer.save(self._state)
         if self.direct is not None:

@@ -48,7 +48,6 @@ class Begun(Protocol):
     """A turn that begins with the next commit; packed only if it is not over by then."""
 
     number: int
-    after: int | None
 
     def turn(self) -> Turn: ...
 
@@ -109,7 +108,7 @@ class TaskWriter:
             return
         created = pb.StreamResponse()
         created.task.CopyFrom(self.image.head)
-        begun.number = begun.after = self._queue(created, created.SerializeToString())
+        begun.number = self._queue(created, created.SerializeToString())
         self.image.changed()
         self.claim(lease)
         self._begun = [*self._begun, begun]
