@@ -27,6 +27,7 @@ class Codec:
     """
 
     def __init__(self, dialect: Dialect, *, memo_bytes: int = _MEMO_BYTES) -> None:
+        self._dialect = dialect
         self._writers = Writers(dialect)
         self._readers = Readers(dialect)
         self._memo = Memo(memo_bytes)
@@ -63,5 +64,5 @@ class Codec:
         except Faults as faults:
             raise_faults(faults)
         except WRONG:
-            raise_faults(complain(None, "", expected_message(descriptor), value))
+            raise_faults(complain(None, "", expected_message(descriptor, self._dialect), value))
         return message

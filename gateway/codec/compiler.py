@@ -6,7 +6,7 @@ time of closures in a loop. A function finds what it needs (functions of other t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from keyword import iskeyword
 from typing import Any, Final
 
@@ -32,30 +32,44 @@ class Scope:
 class Compiler:
     """Keeps one function per message type.
 
-    `known` holds what is not generated, by the type's full name; `source` writes a function named `run`.
+    `known` holds what is not generated, by the type's full name, `forms` what a dialect makes its own way, by that or
+    the full name of a field; `source` writes a function named `run`.
     """
 
-    def __init__(self, known: dict[str, Function], source: Callable[[Descriptor, Scope], Iterable[str]]) -> None:
-        self._known = known
+    def __init__(
+        self,
+        known: Mapping[str, Function],
+        forms: Mapping[str, Callable[[Compiler], Function]],
+        source: Callable[[Descriptor, Scope], Iterable[str]],
+    ) -> None:
+        self._known = {name: function for name, function in known.items() if name not in forms}
+        self._forms = forms
         self._source = source
         self._made: dict[Descriptor, Function] = {}
+        self._plain: dict[Descriptor, Function] = {}
 
     def of(self, kind: Descriptor) -> Function:
         if (made := self._made.get(kind)) is None:
-            made = self._made[kind] = self._known.get(kind.full_name) or self._make(kind)
+            form = self._forms.get(kind.full_name)
+            made = self._made[kind] = form(self) if form else self.plain(kind)
         return made
+
+    def plain(self, kind: Descriptor) -> Function:
+        """The function that the type would have without a form of its own."""
+        if (plain := self._plain.get(kind)) is None:
+            plain = self._plain[kind] = self._known.get(kind.full_name) or self._make(kind)
+        return plain
 
     def put(self, scope: Scope, kind: Descriptor) -> str:
         """Let a function call that of another type, or itself, by the returned name; it is made when first called."""
         if known := self._known.get(kind.full_name):
             return scope.put(kind.name, known)
+        return _put_later(scope, kind.name, lambda: self.of(kind))
 
-        def make_and_replace(*arguments: object) -> object:
-            made = scope.members[name] = self.of(kind)
-            return made(*arguments)
-
-        name = scope.put(kind.name, make_and_replace)
-        return name
+    def put_form(self, scope: Scope, field: FieldDescriptor) -> str:
+        """As `put`, for a field's own form; empty if it has none."""
+        form = self._forms.get(field.full_name)
+        return _put_later(scope, field.name, lambda: form(self)) if form else ""
 
     def _make(self, kind: Descriptor) -> Function:
         scope = Scope()
@@ -63,6 +77,15 @@ class Compiler:
         exec(compile(source, f"<{kind.full_name}>", "exec"), scope.members)  # noqa: S102 - made of a schema's names only
         made: Function = scope.members["run"]  # type: ignore[assignment]
         return made
+
+
+def _put_later(scope: Scope, hint: str, make: Callable[[], Function]) -> str:
+    def make_and_replace(*arguments: object) -> object:
+        made = scope.members[name] = make()
+        return made(*arguments)
+
+    name = scope.put(hint, make_and_replace)
+    return name
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:

@@ -7,7 +7,9 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from gateway.codec import times
+from gateway.codec.schema import Dialect
 
+_PLAIN: Final = Dialect()
 _NUMBERS: Final = {
     FieldDescriptor.CPPTYPE_INT32: f"a whole number from {-(2**31)} to {2**31 - 1}",
     FieldDescriptor.CPPTYPE_INT64: f"a whole number from {-(2**63)} to {2**63 - 1}",
@@ -26,18 +28,23 @@ _WELL_KNOWN: Final = {
 }
 
 
-def expected(field: FieldDescriptor) -> str:
+def expected(field: FieldDescriptor, dialect: Dialect = _PLAIN) -> str:
     """One value of the field."""
+    if (form := dialect.forms.get(field.full_name)) and form.expected:
+        return form.expected
     if kind := field.message_type:
-        return expected_message(kind)
+        return expected_message(kind, dialect)
     if enum := field.enum_type:
-        return _enum(enum)
+        own = dialect.enums.get(enum.full_name)
+        return own.expected if own else _enum(enum)
     if field.type == FieldDescriptor.TYPE_BYTES:
         return "base64"
     return _NUMBERS.get(field.cpp_type, "a string")
 
 
-def expected_message(kind: Descriptor) -> str:
+def expected_message(kind: Descriptor, dialect: Dialect = _PLAIN) -> str:
+    if (form := dialect.forms.get(kind.full_name)) and form.expected:
+        return form.expected
     if kind.file.name == "google/protobuf/wrappers.proto":
         return expected(kind.fields_by_name["value"])
     return _WELL_KNOWN.get(kind.full_name, "an object")

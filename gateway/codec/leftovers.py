@@ -1,9 +1,9 @@
-"""Members under other names than the written ones: snake_case, null and unknown (spec: JSON-03, JSON-04, GEN-06)."""
+"""Members under other names than the written ones: snake_case, null, unknown (spec: JSON-03, -04, GEN-06)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from google.protobuf.descriptor import Descriptor
 
@@ -27,16 +27,19 @@ class Leftovers:
     nullable: frozenset[str]
     rivals: Mapping[str, tuple[str, ...]]
     """Member → all members of its oneof."""
+    foreign: Mapping[str, str] = field(default_factory=dict)
+    """Members of other dialects, and what to say of them."""
 
     @classmethod
     def of(cls, kind: Descriptor, dialect: Dialect) -> Leftovers:
-        written = {field: dialect.member(field) for field in kind.fields}
-        names = {other: name for field, name in written.items() for other in (field.json_name, field.name)}
-        oneofs = {field: oneof for field in kind.fields if (oneof := choice(field))}
+        written = {field: dialect.member(field) for field in dialect.fields(kind)}
+        names = {other: name for field, name in written.items() for other in dialect.also(field)}
+        oneofs = {field: oneof for field in written if (oneof := choice(field))}
         return cls(
             {other: name for other, name in names.items() if other not in written.values()},
             frozenset(name for field, name in written.items() if is_nullable(field)),
             {written[field]: tuple(written[rival] for rival in oneof.fields) for field, oneof in oneofs.items()},
+            dialect.foreign.get(kind.full_name, {}),
         )
 
     def __call__(self, value: dict[str, object], faults: Faults | None) -> tuple[dict[str, object], Faults | None]:
@@ -46,6 +49,9 @@ class Leftovers:
         for other, item in value.items():
             name = self.names.get(other)
             if name is None:
+                if other in self.foreign and item is not None:
+                    faults = faults or Faults()
+                    faults.add(f".{other}", self.foreign[other])
                 continue
             first = name if name in value else given.setdefault(name, other)
             if first != other:

@@ -1,4 +1,4 @@
-"""Functions that put a JSON value into a message of one type (spec: JSON-03, JSON-04, JSON-05, GEN-06).
+"""Functions that put a JSON value into a message of one type (spec: JSON-03, JSON-04, JSON-05, GEN-06, LRPC-04).
 
 What is generated for a `Part`:
 
@@ -35,6 +35,7 @@ wrong.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -46,7 +47,7 @@ from gateway.codec.elements import elements, entry
 from gateway.codec.expected import expected
 from gateway.codec.faults import WRONG, complain, note
 from gateway.codec.leftovers import Leftovers, clash
-from gateway.codec.schema import WRAPPERS, Dialect, choice, class_of, in_order, is_nullable, map_entry
+from gateway.codec.schema import WRAPPERS, Dialect, choice, class_of, is_nullable, map_entry
 from gateway.codec.wellknown import known_readers
 
 _READERS: Final[dict[int, Function]] = {
@@ -70,12 +71,13 @@ class Readers(Compiler):
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        super().__init__(known_readers(self.of), self._lines)
+        forms = {name: form.read for name, form in dialect.forms.items() if form.read}
+        super().__init__(known_readers(self.of), forms, self._lines)
 
     def _lines(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
         if kind.full_name in WRAPPERS:
             yield "def run(value, m):"
-            yield f"{INDENT}m.value = {_item(kind.fields_by_name['value'], 'value', scope)}"
+            yield f"{INDENT}m.value = {self._item(kind.fields_by_name['value'], 'value', scope)}"
             return
         scope.members.update(_RUNTIME, rest=Leftovers.of(kind, self._dialect), Self=class_of(kind))
         yield "def run(value, m, faults=None):"
@@ -84,7 +86,7 @@ class Readers(Compiler):
             if parts := map_entry(field):
                 yield from _key_alone(field, parts[0], scope)
             elif field.is_repeated and not field.message_type:
-                yield from _element_alone(field, scope)
+                yield from self._element_alone(field, scope)
 
     def _body(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
         yield "if type(value) is not dict:"
@@ -93,7 +95,10 @@ class Readers(Compiler):
         yield "left = len(value)"
         for name in dict.fromkeys(oneof.name for field in kind.fields if (oneof := choice(field))):
             yield f"which_{name} = None"
-        for field in in_order(kind):
+        for name, value in self._dialect.constants.get(kind.full_name, {}).items():
+            if isinstance(value, str):
+                yield from _constant(name, value)
+        for field in self._dialect.fields(kind):
             yield from self._field(field, scope)
         yield "if left:"  # other spellings, nulls, and what nobody knows
         yield f"{INDENT}found, faults = rest(value, faults)"
@@ -145,13 +150,13 @@ class Readers(Compiler):
         if kind := field.message_type:
             yield f"x = {attribute(field)}"
             yield "x.SetInParent()"  # {} is a message, too
-            yield f"{self.put(scope, kind)}(v, x)"
+            yield f"{self.put_form(scope, field) or self.put(scope, kind)}(v, x)"
         else:
-            item = _item(field, "v", scope)
+            item = self._item(field, "v", scope)
             yield assignment(field, f"0 if v is None else {item}" if is_nullable(field) else item)
 
     def _scalars(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
-        item = _item(field, "x", scope)
+        item = self._item(field, "x", scope)
         yield "if type(v) is not list:"
         yield f"{INDENT}raise TypeError"
         yield f"{attribute(field)}.extend({'v' if item == 'x' else f'[{item} for x in v]'})"
@@ -163,17 +168,20 @@ class Readers(Compiler):
         yield f"{INDENT}try:"
         yield f"{INDENT * 2}{self.put(scope, kind)}(x, add())"
         yield f"{INDENT}except WRONG as error:"
-        yield f"{INDENT * 2}faults = note(faults, {place}, {expected(field)!r}, x, error)"
+        yield f"{INDENT * 2}faults = note(faults, {place}, {self._expected(field)!r}, x, error)"
 
     def _map(self, field: FieldDescriptor, key: FieldDescriptor, value: FieldDescriptor, scope: Scope) -> Iterator[str]:
-        place, test = f"places[{_key(key, scope)}]", f"key_{field.name}, {expected(key)!r}"
+        place, test = f"places[{_key(key, scope)}]", f"key_{field.name}, {self._expected(key)!r}"
+        wrong = f"entry(faults, {self._path(field)!r}, k, {test}, {self._expected(value)!r}, x, error)"
         kind = value.message_type
         yield f"places = {attribute(field)}"
         yield "for k, x in v.items():"
         yield f"{INDENT}try:"
-        yield INDENT * 2 + (f"{self.put(scope, kind)}(x, {place})" if kind else f"{place} = {_item(value, 'x', scope)}")
+        yield INDENT * 2 + (
+            f"{self.put(scope, kind)}(x, {place})" if kind else f"{place} = {self._item(value, 'x', scope)}"
+        )
         yield f"{INDENT}except WRONG as error:"
-        yield f"{INDENT * 2}faults = entry(faults, {self._path(field)!r}, k, {test}, {expected(value)!r}, x, error)"
+        yield f"{INDENT * 2}faults = {wrong}"
 
     def _path(self, field: FieldDescriptor) -> str:
         return f".{self._dialect.member(field)}"
@@ -181,15 +189,41 @@ class Readers(Compiler):
     def _complaint(self, field: FieldDescriptor) -> str:
         path = repr(self._path(field))
         if field.is_repeated:
-            return f"elements(faults, {path}, v, one_{field.name}, {expected(field)!r})"
-        return f"note(faults, {path}, {expected(field)!r}, v, error)"
+            return f"elements(faults, {path}, v, one_{field.name}, {self._expected(field)!r})"
+        return f"note(faults, {path}, {self._expected(field)!r}, v, error)"
+
+    def _expected(self, field: FieldDescriptor) -> str:
+        return expected(field, self._dialect)
+
+    def _element_alone(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+        """A function that reads one scalar of a list, to see whether it is the wrong one."""
+        yield f"def one_{field.name}(x):"
+        yield f"{INDENT}m = Self()"
+        yield f"{INDENT}{attribute(field)}.append({self._item(field, 'x', scope)})"
+
+    def _item(self, field: FieldDescriptor, value: str, scope: Scope) -> str:
+        """An expression for the value of a scalar; protobuf itself refuses what is no string where one is due."""
+        if form := self.put_form(scope, field):
+            return f"{form}({value})"
+        if enum := field.enum_type:
+            own = self._dialect.enums.get(enum.full_name)
+            return f"{scope.put(enum.name, own.read if own else scalars.Numbers(enum))}[{value}]"
+        if field.type == FieldDescriptor.TYPE_STRING:
+            return value
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            return f"{scope.put('octets', scalars.octets)}({value})"
+        if read := _READERS.get(field.cpp_type):
+            return f"{scope.put(read.__name__, read)}({value})"
+        return f"({value} if type({value}) is int else {scope.put('integer', scalars.integer)}({value}))"
 
 
-def _element_alone(field: FieldDescriptor, scope: Scope) -> Iterator[str]:
-    """A function that reads one scalar of a list, to see whether it is the wrong one."""
-    yield f"def one_{field.name}(x):"
-    yield f"{INDENT}m = Self()"
-    yield f"{INDENT}{attribute(field)}.append({_item(field, 'x', scope)})"
+def _constant(name: str, value: str) -> Iterator[str]:
+    """Check a member that may be absent."""
+    yield f"v = get({name!r})"
+    yield "if v is not None:"
+    yield f"{INDENT}left -= 1"
+    yield f"{INDENT}if v != {value!r}:"
+    yield f"{INDENT * 2}faults = complain(faults, {f'.{name}'!r}, {json.dumps(value)!r}, v)"
 
 
 def _key_alone(field: FieldDescriptor, key: FieldDescriptor, scope: Scope) -> Iterator[str]:
@@ -204,16 +238,3 @@ def _key(field: FieldDescriptor, scope: Scope) -> str:
         return "k"
     read = scalars.boolean_key if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL else scalars.integer
     return f"{scope.put('key', read)}(k)"
-
-
-def _item(field: FieldDescriptor, value: str, scope: Scope) -> str:
-    """An expression for the value of a scalar; protobuf itself refuses what is no string where one is due."""
-    if enum := field.enum_type:
-        return f"{scope.put(enum.name, scalars.Numbers(enum))}[{value}]"
-    if field.type == FieldDescriptor.TYPE_STRING:
-        return value
-    if field.type == FieldDescriptor.TYPE_BYTES:
-        return f"{scope.put('octets', scalars.octets)}({value})"
-    if read := _READERS.get(field.cpp_type):
-        return f"{scope.put(read.__name__, read)}({value})"
-    return f"({value} if type({value}) is int else {scope.put('integer', scalars.integer)}({value}))"

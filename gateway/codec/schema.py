@@ -1,10 +1,10 @@
-"""What the codec asks of descriptors, and what a dialect decides about them (spec: JSON-01, JSON-08, JSON-09)."""
+"""What the codec asks of descriptors, and what a dialect decides about them (spec: JSON-01, -08, -09, LRPC-03)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, cast
 
 from google.api import field_behavior_pb2
 from google.protobuf import timestamp_pb2, wrappers_pb2
@@ -12,6 +12,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from gateway.codec.compiler import Compiler, Function
 from gateway.codec.times import milliseconds
 
 NULL: Final = "google.protobuf.NullValue"
@@ -33,15 +34,54 @@ def json_name(field: FieldDescriptor) -> str:
     return field.json_name
 
 
+def proto_names(field: FieldDescriptor) -> Sequence[str]:
+    return field.json_name, field.name
+
+
+class Spellings(NamedTuple):
+    """How the values of one enum are spelt."""
+
+    written: Callable[[int], object]
+    read: Mapping[object, int]
+    """Asked with whatever stands there; raises what mappings raise if that is none of the spellings."""
+    expected: str
+
+
+class Form(NamedTuple):
+    """What one type, or one single field, has instead of what would be generated; None = that is right.
+
+    Functions are made when they are first needed, of the compiler that makes those of other types. They are called as
+    generated ones are: a writer with what the field holds, a reader with the JSON value and the message to fill; the
+    reader of a field that is no message returns what the field shall hold.
+    """
+
+    write: Callable[[Compiler], Function] | None = None
+    read: Callable[[Compiler], Function] | None = None
+    expected: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """What versions of the protocol could do differently without having another codec."""
 
     member: Callable[[FieldDescriptor], str] = json_name
-    """The name that is written. The field's JSON name and its name in the proto are read, too."""
+    """The name that is written; empty: the dialect has no such member."""
+    also: Callable[[FieldDescriptor], Sequence[str]] = proto_names
+    """Further names that are read."""
     always: Callable[[FieldDescriptor], bool] = is_required
     """Whether the field is written although it holds its default."""
     time: Callable[[timestamp_pb2.Timestamp], str] = milliseconds
+    constants: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
+    """Members, by type, that no field stands for: written first. Texts must be right if they are there when read."""
+    foreign: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Members, by type, that are refused and not ignored, and what is wrong with them: they are other dialects'."""
+    enums: Mapping[str, Spellings] = field(default_factory=dict)
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    """By the full name of a type or of a single field."""
+
+    def fields(self, kind: Descriptor) -> Sequence[FieldDescriptor]:
+        """The fields that are members, in their order."""
+        return [field for field in sorted(kind.fields, key=lambda field: field.number) if self.member(field)]
 
 
 def class_of(kind: Descriptor) -> type[Any]:
@@ -71,7 +111,3 @@ def is_nullable(field: FieldDescriptor) -> bool:
     """Whether null is a value of the field and not its absence."""
     kind = field.message_type or field.enum_type
     return kind is not None and kind.full_name in _NULLABLE and not field.is_repeated
-
-
-def in_order(kind: Descriptor) -> Sequence[FieldDescriptor]:
-    return sorted(kind.fields, key=lambda field: field.number)

@@ -1,4 +1,4 @@
-"""Functions that turn messages of one type into what orjson writes (spec: JSON-01, -02, -07, -09, -10).
+"""Functions that turn messages of one type into what orjson writes (spec: JSON-01, -02, -07, -09, -10, LRPC-08).
 
 What is generated for a `Part`:
 
@@ -24,15 +24,15 @@ What is generated for a `Part`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
 from gateway.codec import scalars
 from gateway.codec.compiler import INDENT, Compiler, Function, Scope, attribute, indented
-from gateway.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, in_order, map_entry
+from gateway.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, map_entry
 from gateway.codec.wellknown import known_writers
 
 _WRITERS: Final[dict[int, Function]] = {
@@ -48,8 +48,8 @@ class Writers(Compiler):
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        known = known_writers(self.of, dialect)
-        super().__init__(known, self._lines)
+        forms = {name: form.write for name, form in dialect.forms.items() if form.write}
+        super().__init__(known_writers(self.of, dialect), forms, self._lines)
 
     def _lines(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
         yield "def run(m):"
@@ -57,9 +57,9 @@ class Writers(Compiler):
             field = kind.fields_by_name["value"]
             yield f"{INDENT}return {self._item(field, 'm.value', scope)}"
             return
-        yield f"{INDENT}o = {{}}"
+        yield f"{INDENT}o = {dict(self._dialect.constants.get(kind.full_name, {}))!r}"
         done: set[str] = set()
-        for field in in_order(kind):
+        for field in self._dialect.fields(kind):
             if (oneof := choice(field)) is None:
                 yield from indented(self._field(field, scope))
             elif oneof.name not in done:
@@ -120,17 +120,21 @@ class Writers(Compiler):
 
     def _writer(self, field: FieldDescriptor, scope: Scope) -> str:
         """The name of the function for one value of the field; none if orjson writes it as it is."""
+        if form := self.put_form(scope, field):
+            return form
         if kind := field.message_type:
             return self.put(scope, kind)
         if enum := field.enum_type:
-            if enum.full_name == NULL:
-                return scope.put("null", _null)
-            return scope.put(enum.name, scalars.Names(enum).__getitem__)
+            return scope.put("null", _null) if enum.full_name == NULL else scope.put(enum.name, self._names(enum))
         if field.type == FieldDescriptor.TYPE_BYTES:
             return scope.put("base64", scalars.base64)
         if writer := _WRITERS.get(field.cpp_type):
             return scope.put(writer.__name__, writer)
         return ""
+
+    def _names(self, enum: EnumDescriptor) -> Callable[[int], object]:
+        own = self._dialect.enums.get(enum.full_name)
+        return own.written if own else scalars.Names(enum).__getitem__
 
 
 def _null(_: int) -> None:
@@ -156,5 +160,5 @@ def _is_endless(field: FieldDescriptor, dialect: Dialect) -> bool:
 def _leads_back(kind: Descriptor, dialect: Dialect, seen: frozenset[str]) -> bool:
     if kind.full_name in seen:
         return True
-    inner = [f.message_type for f in kind.fields if f.message_type and not f.is_repeated and dialect.always(f)]
+    inner = [f.message_type for f in dialect.fields(kind) if f.message_type and not f.is_repeated and dialect.always(f)]
     return any(map(partial(_leads_back, dialect=dialect, seen=seen | {kind.full_name}), inner))
