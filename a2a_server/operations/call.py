@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from google.protobuf.message import Message
 
@@ -12,6 +12,14 @@ from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Entry
 
 Entries = Sequence[Entry]
+
+
+class Ending(tuple[Entry, ...]):
+    """Entries after which a stream ends as it should: with the status that closes it (STRM-03, CONF-11)."""
+
+    __slots__ = ()
+    ends: Final = True
+
 
 Take = Callable[[Entries], bool]
 """Takes entries right away, or says no; then they come the ordinary way."""
@@ -23,8 +31,11 @@ class Call(NamedTuple):
     caller: Caller
     scope: Scope
     version: str = "1.0"
+    """What the client spoke: "1.0", "0.3", or "draft"; what is kept for it may have to remember."""
     extensions: frozenset[str] = frozenset()
     idempotency_key: str = ""
+    schemes: Sequence[str] = ()
+    """All that a push config offers, in the client's order, where its version has room for several (CONF-34)."""
     numbers: bool = False
     """Whether stream events tell their number."""
     cursor: Sequence[str] = ()

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason, task_not_found
-from a2a_server.ports.store import Store
+from a2a_server.ports.store import Hook, Store
 from generated import a2a_pb2 as pb
 
 MOST_CONFIGS = 100
 
 
-async def find_twin(
-    store: Store, scope: Scope, config: pb.TaskPushNotificationConfig
-) -> pb.TaskPushNotificationConfig | None:
+async def find_twin(store: Store, scope: Scope, config: pb.TaskPushNotificationConfig) -> Hook | None:
     """The config that this one would replace; refuses one too many."""
-    configs = await store.configs(scope, config.task_id, "", MOST_CONFIGS)
-    if configs is None:
+    hooks = await store.configs(scope, config.task_id, "", MOST_CONFIGS)
+    if hooks is None:
         raise task_not_found(config.task_id)
-    twin = next((other for other in configs if other.id == config.id), None)
-    if twin is None and len(configs) == MOST_CONFIGS:
+    twin = next((hook for hook in hooks if hook.config.id == config.id), None)
+    if twin is None and len(hooks) == MOST_CONFIGS:
         text = f"The task has {MOST_CONFIGS} push configs, which is the most it may have. Delete one first."
         raise A2AError(Reason.OVERLOADED, text, metadata={"taskId": config.task_id})
     return twin

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from a2a_server.domain.schemes import choose_scheme
 from a2a_server.domain.validation import PLAIN, check_content_types, check_send, is_plain
 from a2a_server.errors import A2AError, Reason, refuse
 from a2a_server.operations.call import Call
 from a2a_server.ports.agent import SKILL_KEY, Agent, Plan
 from generated import a2a_pb2 as pb
+
+_INLINE = "configuration.task_push_notification_config."
 
 
 class Gates:
@@ -44,6 +47,7 @@ class Gates:
             refuse(faults)
         if not plain and request.configuration.HasField("task_push_notification_config"):
             self.push()
+            choose_scheme(request.configuration.task_push_notification_config, call.schemes, _INLINE)
         modes = self._modes(request)
         if not plain or PLAIN not in modes:
             check_content_types(request, modes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from google.protobuf.empty_pb2 import Empty
 
 from a2a_server.domain.paging import seal_after, unseal_after
+from a2a_server.domain.schemes import choose_scheme
 from a2a_server.domain.validation import (
     check_push_create,
     check_push_delete,
@@ -19,6 +20,7 @@ from a2a_server.operations.call import Call
 from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.workshop import Workshop
+from a2a_server.ports.store import Hook
 from generated import a2a_pb2 as pb
 
 _DEFAULT_PAGE = 50
@@ -27,7 +29,7 @@ _MASK = "****"
 
 @dataclass(frozen=True, slots=True)
 class CreateTaskPushNotificationConfig:
-    """Creates or replaces by id (PUSH-02, PUSH-03)."""
+    """Creates or replaces by id, and remembers which version asked for it (PUSH-02, PUSH-03, CONF-36)."""
 
     gates: Gates
     shop: Workshop
@@ -39,11 +41,12 @@ class CreateTaskPushNotificationConfig:
         config.CopyFrom(request)
         config.id = config.id or self.shop.ids.new()
         config.tenant = call.scope.tenant
+        choose_scheme(config, call.schemes)
         if not may_exist(config.task_id):
             raise task_not_found(config.task_id)
         if (twin := await find_twin(self.shop.store, call.scope, config)) is not None:
-            _keep_secrets(twin, config)
-        if not await self.shop.store.put_config(call.scope, config):
+            _keep_secrets(twin.config, config)
+        if not await self.shop.store.put_config(call.scope, Hook(config, call.version, call.schemes)):
             raise task_not_found(config.task_id)
         return masked(config)
 
@@ -61,10 +64,10 @@ class GetTaskPushNotificationConfig:
         self.gates.push()
         check_push_get(request)
         known = may_exist(request.task_id) and may_exist(request.id)
-        config = await self.shop.store.get_config(call.scope, request.task_id, request.id) if known else None
-        if config is None:
+        hook = await self.shop.store.get_config(call.scope, request.task_id, request.id) if known else None
+        if hook is None:
             raise task_not_found(request.task_id)
-        return masked(config)
+        return masked(hook.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,11 @@ class ListTaskPushNotificationConfigs:
         task_id, token = request.task_id, request.page_token
         after = unseal_after(secret, call.scope, task_id, token) if token else ""
         known = may_exist(task_id)
-        configs = await self.shop.store.configs(call.scope, task_id, after, size + 1) if known else None
-        if configs is None:
+        hooks = await self.shop.store.configs(call.scope, task_id, after, size + 1) if known else None
+        if hooks is None:
             raise task_not_found(task_id)
-        more = seal_after(secret, call.scope, task_id, configs[size - 1].id) if len(configs) > size else ""
-        shown = [masked(config) for config in configs[:size]]
+        more = seal_after(secret, call.scope, task_id, hooks[size - 1].config.id) if len(hooks) > size else ""
+        shown = [masked(hook.config) for hook in hooks[:size]]
         return pb.ListTaskPushNotificationConfigsResponse(configs=shown, next_page_token=more)
 
 

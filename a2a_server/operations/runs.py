@@ -23,7 +23,7 @@ from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
 from a2a_server.ports.agent import Plan
-from a2a_server.ports.store import Once, Record, Repeated, StaleWrite, Turn
+from a2a_server.ports.store import Hook, Once, Record, Repeated, StaleWrite, Turn
 from generated import a2a_pb2 as pb
 
 RACES = 20
@@ -88,7 +88,7 @@ class Runs:
         if plan.direct:
             await self._reserve(call, once)
         if request.HasField("configuration"):
-            self._register(writer, request)
+            self._register(writer, job)
         if plan.direct:
             return self._launch_direct(writer, job, once)
         run = self.live[task_id] = Run(self.shop, writer, job)
@@ -152,7 +152,7 @@ class Runs:
         run = Run(self.shop, writer, job, state=record.state)
         self.live[run.task_id] = run
         writer.claim(self.shop.lease())
-        self._register(writer, job.request)
+        self._register(writer, job)
         self._leave_receipt(writer, once)
         run.join(job)
         job.after = job.number
@@ -171,7 +171,7 @@ class Runs:
             raise StaleWrite(run.task_id)
         run.enqueue(job)
         self._leave_receipt(run.writer, once)
-        self._register(run.writer, job.request)
+        self._register(run.writer, job)
         ticket = self._snapshot(run, job)
         try:
             await run.writer.settle()
@@ -208,14 +208,15 @@ class Runs:
         shop = self.shop
         return TaskWriter(shop.store, shop.log, scope, record, shop.limits.pending_events)
 
-    def _register(self, writer: TaskWriter, request: pb.SendMessageRequest) -> None:
+    def _register(self, writer: TaskWriter, job: Job) -> None:
         """A push config that came with the message is there before the first event (SEND-07)."""
+        request, call = job.request, job.call
         if request.configuration.HasField("task_push_notification_config"):
             config = pb.TaskPushNotificationConfig()
             config.CopyFrom(request.configuration.task_push_notification_config)
             config.task_id, config.id = writer.task_id, config.id or self.shop.ids.new()
             config.tenant = writer.scope.tenant
-            writer.register(config)
+            writer.register(Hook(config, call.version, call.schemes))
 
     def _ended(self, run: Run) -> None:
         if self.live.get(run.task_id) is run:

@@ -16,6 +16,7 @@ import structlog
 from a2a_server.operations.image import TaskImage
 from a2a_server.ports.store import (
     Entry,
+    Hook,
     Lease,
     Once,
     Record,
@@ -71,7 +72,7 @@ class TaskWriter:
     _commits = 0
     _begun: Sequence[Begun] = ()
     _ended: Sequence[int] = ()
-    _configs: Sequence[pb.TaskPushNotificationConfig] = ()
+    _configs: Sequence[Hook] = ()
     _waiters: Sequence[asyncio.Future[None]] = ()
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
@@ -154,9 +155,9 @@ class TaskWriter:
         self._state = state
         self._schedule()
 
-    def register(self, config: pb.TaskPushNotificationConfig) -> None:
+    def register(self, hook: Hook) -> None:
         """A push config that must be there before the next event (SEND-07)."""
-        self._configs = [*self._configs, config]
+        self._configs = [*self._configs, hook]
 
     def leave_receipt(self, once: Once, now_ms: int) -> None:
         """The next commit succeeds only if nobody has sent this before (ONCE-01). It has room for one receipt."""

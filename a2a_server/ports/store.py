@@ -90,6 +90,17 @@ class Once:
     """The direct message that answered the send, once there is one."""
 
 
+class Hook(NamedTuple):
+    """A push config, and what it cannot say of the client that made it."""
+
+    config: pb.TaskPushNotificationConfig
+    """`id` and `task_id` are set; `authentication.scheme` is the one that webhooks are sent with."""
+    version: str = "1.0"
+    """The version that the client spoke: its webhooks have that version's form (CONF-36)."""
+    schemes: Sequence[str] = ()
+    """All schemes that the client offered, in its order, where its version has room for several (CONF-34)."""
+
+
 @dataclass(slots=True)  # made with every commit: freezing would cost more than the rest of it, and so would keywords
 class Write:
     """Everything one transaction changes about one task."""
@@ -112,8 +123,8 @@ class Write:
     """Numbers of turns that are over."""
     state: bytes | None = None
     """What the agent saved; None leaves it as it is."""
-    configs: Sequence[pb.TaskPushNotificationConfig] = ()
-    """Push configs registered by the same request, in time for its first entry (SEND-07). `id` is set."""
+    configs: Sequence[Hook] = ()
+    """Push configs registered by the same request, in time for its first entry (SEND-07)."""
     owe: bool = False
     """Every config of the task is owed a webhook for each status, artifact and task entry (PAID-01)."""
     once: Once | None = None
@@ -197,7 +208,7 @@ class Debt:
     scope: Scope
     task_id: str
     number: int
-    config: pb.TaskPushNotificationConfig
+    hook: Hook
     attempts: int
     """How often it has been claimed before."""
     until_ms: int
@@ -290,17 +301,15 @@ class Store(Protocol):
 
     # -- push configs and debts
 
-    async def put_config(self, scope: Scope, config: pb.TaskPushNotificationConfig) -> bool:
-        """Create or replace by (task, id); False when the task is not there."""
+    async def put_config(self, scope: Scope, hook: Hook) -> bool:
+        """Create or replace by (task, id), all of it; False when the task is not there."""
         ...
 
-    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> pb.TaskPushNotificationConfig | None:
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
         """One config."""
         ...
 
-    async def configs(
-        self, scope: Scope, task_id: str, after: str, limit: int
-    ) -> Sequence[pb.TaskPushNotificationConfig] | None:
+    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[Hook] | None:
         """Configs with ids above `after`, by id; None when the task is not there."""
         ...
 

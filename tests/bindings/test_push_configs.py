@@ -99,7 +99,7 @@ async def test_secrets_are_masked_in_every_answer_and_kept_in_the_store(store: S
 
         kept = await store.get_config(Scope("", ANONYMOUS), task.id, "c")
         assert kept is not None
-        assert (kept.token, kept.authentication.credentials) == ("t0k3n", "s3cr3t")
+        assert (kept.config.token, kept.config.authentication.credentials) == ("t0k3n", "s3cr3t")
 
 
 @pytest.mark.req("PUSH-09", "PUSH-10")
@@ -364,4 +364,4 @@ async def test_writing_back_what_was_read_keeps_the_secrets(store: Store) -> Non
         await world.stub.CreateTaskPushNotificationConfig(read)
         kept = await store.get_config(Scope("", ANONYMOUS), task.id, "mine")
         assert kept is not None
-        assert (kept.url, kept.token, kept.authentication.credentials) == (f"{URL}/moved", "t-1", "c-1")
+        assert (kept.config.url, kept.config.token, kept.config.authentication.credentials) == (f"{URL}/moved", "t-1", "c-1")

@@ -8,7 +8,7 @@ from itertools import count
 from typing import TypedDict, Unpack
 
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Store, Turn, Write
+from a2a_server.ports.store import Entry, Head, Hook, Lease, Once, Record, Store, Turn, Write
 from generated import a2a_pb2 as pb
 
 ANN = Scope("acme", "ann")
@@ -43,8 +43,8 @@ def message(number: int, text: str = "hello") -> Entry:
     return Entry.of(number, pb.StreamResponse(message=pb.Message(message_id=f"m{number}", parts=[pb.Part(text=text)])))
 
 
-def config(task_id: str, config_id: str = "c", url: str = "https://hook.example/") -> pb.TaskPushNotificationConfig:
-    return pb.TaskPushNotificationConfig(task_id=task_id, id=config_id, url=url)
+def config(task_id: str, config_id: str = "c", url: str = "https://hook.example/") -> Hook:
+    return Hook(pb.TaskPushNotificationConfig(task_id=task_id, id=config_id, url=url))
 
 
 class More(TypedDict, total=False):
@@ -57,7 +57,7 @@ class More(TypedDict, total=False):
     begin: Sequence[Turn]
     end: Sequence[int]
     state: bytes
-    configs: Sequence[pb.TaskPushNotificationConfig]
+    configs: Sequence[Hook]
     owe: bool
     once: Once
     now_ms: int

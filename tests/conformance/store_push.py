@@ -14,7 +14,7 @@ NOW, UNTIL = 1_000, 2_000
 
 
 async def claimed(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> list[tuple[str, str, int]]:
-    return [(debt.task_id, debt.config.id, debt.number) for debt in await store.claim_debts(now_ms, until_ms, 100)]
+    return [(debt.task_id, debt.hook.config.id, debt.number) for debt in await store.claim_debts(now_ms, until_ms, 100)]
 
 
 async def claim_one(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> Debt:
@@ -34,17 +34,43 @@ class ConfigPromises:
     async def test_a_config_is_read_as_it_was_put(self, store: Store) -> None:
         author = await Author(store).create()
         put = config(author.task_id, "c")
-        put.token, put.authentication.scheme, put.tenant = "token", "Bearer", "acme"
+        put.config.token, put.config.authentication.scheme, put.config.tenant = "token", "Bearer", "acme"
         assert await store.put_config(ANN, put)
         assert await store.get_config(ANN, author.task_id, "c") == put
         assert await store.configs(ANN, author.task_id, "", 10) == [put]
+
+    @pytest.mark.req("LPSH-02")
+    @pytest.mark.parametrize("version", ["1.0", "0.3", "draft"])
+    async def test_who_made_it_is_remembered_wherever_it_is_read(self, store: Store, version: str) -> None:
+        """Which version's form its webhooks have, and what the client offered (CONF-34, CONF-36)."""
+        author = await Author(store).create()
+        offered = ("Digest", "Bearer", 'a "quoted", odd one', "Bearer")
+        put, inline = (
+            config(author.task_id, name)._replace(version=version, schemes=offered) for name in ("put", "inline")
+        )
+        assert await store.put_config(ANN, put)
+        await author.commit(author.write(status(2), head=author.head(), configs=[inline], owe=True))
+        assert await store.get_config(ANN, author.task_id, "put") == put
+        assert await store.configs(ANN, author.task_id, "", 10) == [inline, put]
+        owed = await store.claim_debts(NOW, UNTIL, 10)
+        assert {debt.hook.config.id: debt.hook for debt in owed} == {"inline": inline, "put": put}
+
+    @pytest.mark.req("PUSH-03")
+    async def test_replacing_it_replaces_what_is_remembered(self, store: Store) -> None:
+        author = await Author(store).create()
+        old = config(author.task_id)._replace(version="0.3", schemes=("Basic", "Bearer"))
+        await store.put_config(ANN, old)
+        await store.put_config(ANN, config(author.task_id))
+        assert await store.get_config(ANN, author.task_id, "c") == config(author.task_id)
+        await store.put_config(ANN, old)
+        assert await store.configs(ANN, author.task_id, "", 10) == [old]
 
     async def test_putting_it_again_replaces_it(self, store: Store) -> None:
         author = await Author(store).create(configs=[])
         await store.put_config(ANN, config(author.task_id, "c", "https://old.example/"))
         await store.put_config(ANN, config(author.task_id, "c", "https://new.example/"))
         (found,) = await store.configs(ANN, author.task_id, "", 10) or []
-        assert found.url == "https://new.example/"
+        assert found.config.url == "https://new.example/"
 
     async def test_equal_ids_under_two_tasks_are_two_configs(self, store: Store) -> None:
         one, two = await Author(store).create(), await Author(store).create()
@@ -59,8 +85,8 @@ class ConfigPromises:
             await store.put_config(ANN, config(author.task_id, name))
         walked, after = [], ""
         while found := await store.configs(ANN, author.task_id, after, 2):
-            after = found[-1].id
-            walked += [one.id for one in found]
+            after = found[-1].config.id
+            walked += [one.config.id for one in found]
         assert walked == ["B", "a", "b", "c", "d"]
 
     async def test_a_task_that_is_not_there_differs_from_one_without_configs(self, store: Store) -> None:
@@ -123,7 +149,7 @@ class DebtPromises:
     @pytest.mark.req("PAID-02")
     async def test_one_configs_failures_do_not_delay_anothers(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
-        failing, working = sorted(await store.claim_debts(NOW, UNTIL, 10), key=lambda debt: debt.config.id)
+        failing, working = sorted(await store.claim_debts(NOW, UNTIL, 10), key=lambda debt: debt.hook.config.id)
         await store.settle(failing, 9_000)
         await store.settle(working, None)
         assert await claimed(store) == [(author.task_id, "d", 3)]
@@ -160,7 +186,7 @@ class DebtPromises:
         served = []
         for now in range(1, 7):
             (debt,) = await store.claim_debts(now, 100, 1)
-            served.append(debt.config.id)
+            served.append(debt.hook.config.id)
             await store.settle(debt, None)
         assert sorted(served[:3]) == ["a", "b", "c"]
         assert served[3:] == served[:3]
@@ -168,7 +194,7 @@ class DebtPromises:
     async def test_of_many_claimers_each_debt_goes_to_one(self, store: Store) -> None:
         await indebted(store, *(f"c{n}" for n in range(20)))
         rounds = await asyncio.gather(*(store.claim_debts(NOW, UNTIL, 3) for _ in range(10)))
-        ids = [debt.config.id for got in rounds for debt in got]
+        ids = [debt.hook.config.id for got in rounds for debt in got]
         assert len(ids) == len(set(ids)) == 20
 
     async def test_a_deleted_config_is_owed_nothing(self, store: Store) -> None:
@@ -184,7 +210,7 @@ class DebtPromises:
         author = await indebted(store, "c")
         await store.put_config(ANN, config(author.task_id, "c", "https://new.example/"))
         debt = await claim_one(store)
-        assert (debt.number, debt.config.url) == (2, "https://new.example/")
+        assert (debt.number, debt.hook.config.url) == (2, "https://new.example/")
 
     async def test_strangers_delete_no_debts(self, store: Store) -> None:
         author = await indebted(store, "c")

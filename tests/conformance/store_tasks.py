@@ -211,10 +211,10 @@ class TaskPromises:
     async def test_what_was_written_is_no_longer_the_writers(self, store: Store) -> None:
         entry, hook = chunk(2, "x"), config("t")
         author = await Author(store).create()
-        hook.task_id = author.task_id
+        hook.config.task_id = author.task_id
         await author.commit(author.write(entry, configs=[hook]))
         entry.event.Clear()
-        hook.Clear()
+        hook.config.Clear()
         assert await author.texts() == {"a": "x"}
         assert await store.get_config(ANN, author.task_id, "c") == config(author.task_id)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from a2a_server.adapters.sqlite import SqliteStore, schema
-from a2a_server.ports.store import StoreRefused
-from tests.conformance.authors import Author
+from a2a_server.ports.store import Hook, StoreRefused
+from tests.conformance.authors import ANN, Author, chunk, config
 
 
 @pytest.fixture
@@ -93,6 +93,36 @@ def test_migrations_are_applied_once_and_in_order(path: Path) -> None:
             schema.migrate(connection, path, steps)
         assert connection.execute("PRAGMA user_version").fetchone() == (2,)
         assert [row[1] for row in connection.execute("PRAGMA table_info(a)")] == ["x", "y"]
+
+
+@pytest.mark.req("DURA-09")
+async def test_a_file_of_the_first_schema_keeps_its_configs_and_what_they_are_owed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only 1.0 was spoken then, so that is what all its configs were made with."""
+    store, first = SqliteStore(path), {1: schema.migrations()[1]}
+    with monkeypatch.context() as old:
+        old.setattr(schema, "migrations", lambda: first)
+        await store.open()
+        author = await Author(store).create()
+        await author.chunk("owed")
+        await store.close()
+    hook = config(author.task_id)
+    hook.config.authentication.scheme = "Bearer"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        kept = (connection.execute("SELECT key FROM tasks").fetchone()[0], "c", 0, hook.config.SerializeToString())
+        connection.execute("INSERT INTO configs (task, id, due_ms, wire) VALUES (?, ?, ?, ?)", kept)
+        connection.execute("INSERT INTO debts SELECT key, 2 FROM configs")
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+    await store.open()
+    assert await store.configs(ANN, author.task_id, "", 10) == [Hook(hook.config, "1.0", ())]
+    (debt,) = await store.claim_debts(0, 1, 10)
+    assert (debt.hook, debt.number) == (hook, 2)
+    younger = config(author.task_id, "d")._replace(version="0.3", schemes=("Basic",))
+    await author.commit(author.write(chunk(3, "more"), configs=[younger]))
+    assert await store.get_config(ANN, author.task_id, "d") == younger
+    await store.close()
 
 
 @pytest.mark.req("DURA-09")

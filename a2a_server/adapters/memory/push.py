@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
 from a2a_server.ports.store import Debt, Write
-from generated import a2a_pb2 as pb
 
 
 class Debts:
@@ -31,7 +30,7 @@ class Debts:
         return list(_claimed(due[:limit], now_ms, until_ms))
 
     def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
-        key = debt.task_id, debt.config.id
+        key = debt.task_id, debt.hook.config.id
         _, config = self._owing.get(key, (None, None))
         if config is None or config.claimed_until_ms != debt.until_ms or next(iter(config.owed)) != debt.number:
             return False
@@ -51,8 +50,7 @@ class Debts:
 
 def _claimed(places: Sequence[tuple[TaskRow, ConfigRow]], now_ms: int, until_ms: int) -> Iterator[Debt]:
     for row, config in places:
-        message = pb.TaskPushNotificationConfig.FromString(config.wire)
-        yield Debt(row.scope, row.task_id, next(iter(config.owed)), message, config.attempts, until_ms)
+        yield Debt(row.scope, row.task_id, next(iter(config.owed)), config.hook, config.attempts, until_ms)
         config.attempts += 1
         config.due_ms = config.claimed_until_ms = until_ms
         config.served_ms = now_ms

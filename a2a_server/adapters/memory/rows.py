@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Head, Lease, Record, Turn, Write
+from a2a_server.ports.store import Head, Hook, Lease, Record, Turn, Write
 from generated import a2a_pb2 as pb
 
 
@@ -15,12 +16,18 @@ class ConfigRow:
     """A push config, the webhooks it is owed, and when the first of them may be tried."""
 
     wire: bytes
+    version: str
+    schemes: Sequence[str]
     owed: dict[int, None] = field(default_factory=dict)
     """Numbers of entries, in order: a set that can be read from its front."""
     due_ms: int = 0
     attempts: int = 0
     claimed_until_ms: int | None = None
     served_ms: int = 0
+
+    @property
+    def hook(self) -> Hook:
+        return Hook(pb.TaskPushNotificationConfig.FromString(self.wire), self.version, self.schemes)
 
 
 class TaskRow:

@@ -17,6 +17,7 @@ from a2a_server.ports.store import (
     Claimed,
     Debt,
     Entry,
+    Hook,
     Lease,
     Once,
     Record,
@@ -77,8 +78,8 @@ class MemoryStore:
             self._turning[row.task_id] = row
         else:
             self._turning.pop(row.task_id, None)
-        for config in write.configs:
-            _put(row, config)
+        for hook in write.configs:
+            _put(row, hook)
         if write.owe and row.configs:
             self._debts.owe(row, write)
         if write.once is not None:
@@ -172,27 +173,25 @@ class MemoryStore:
 
     # -- push configs and debts
 
-    async def put_config(self, scope: Scope, config: pb.TaskPushNotificationConfig) -> bool:
-        row = self._row(scope, config.task_id)
+    async def put_config(self, scope: Scope, hook: Hook) -> bool:
+        row = self._row(scope, hook.config.task_id)
         if row is None:
             return False
-        _put(row, config)
+        _put(row, hook)
         return True
 
-    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> pb.TaskPushNotificationConfig | None:
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
         row = self._row(scope, task_id)
         config = row.configs.get(config_id) if row and row.configs else None
-        return pb.TaskPushNotificationConfig.FromString(config.wire) if config else None
+        return config.hook if config else None
 
-    async def configs(
-        self, scope: Scope, task_id: str, after: str, limit: int
-    ) -> Sequence[pb.TaskPushNotificationConfig] | None:
+    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[Hook] | None:
         row = self._row(scope, task_id)
         if row is None:
             return None
         configs = row.configs or {}
         ids = sorted(config_id for config_id in configs if config_id > after)[:limit]
-        return [pb.TaskPushNotificationConfig.FromString(configs[config_id].wire) for config_id in ids]
+        return [configs[config_id].hook for config_id in ids]
 
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
         row = self._row(scope, task_id)
@@ -209,14 +208,14 @@ class MemoryStore:
         return self._debts.settle(debt, retry_at_ms)
 
 
-def _put(row: TaskRow, config: pb.TaskPushNotificationConfig) -> None:
-    wire = config.SerializeToString()
+def _put(row: TaskRow, hook: Hook) -> None:
+    wire, schemes = hook.config.SerializeToString(), tuple(hook.schemes)
     if row.configs is None:
         row.configs = {}
-    if known := row.configs.get(config.id):
-        known.wire = wire
+    if known := row.configs.get(hook.config.id):
+        known.wire, known.version, known.schemes = wire, hook.version, schemes
     else:
-        row.configs[config.id] = ConfigRow(wire)
+        row.configs[hook.config.id] = ConfigRow(wire, hook.version, schemes)
 
 
 def _until(row: TaskRow) -> int:

@@ -1,12 +1,13 @@
 -- name: put
-INSERT INTO configs (task, id, wire) VALUES (?, ?, ?) ON CONFLICT (task, id) DO UPDATE SET wire = excluded.wire
+INSERT INTO configs (task, id, wire, version, schemes) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (task, id) DO UPDATE SET wire = excluded.wire, version = excluded.version, schemes = excluded.schemes
 
 -- name: get
-SELECT wire FROM configs WHERE id = ? AND task =
+SELECT wire, version, schemes FROM configs WHERE id = ? AND task =
     (SELECT key FROM tasks WHERE id = ? AND scope = (SELECT key FROM scopes WHERE tenant = ? AND owner = ?))
 
 -- name: configs
-SELECT wire FROM configs WHERE task = ? AND id > ? ORDER BY id LIMIT ?
+SELECT wire, version, schemes FROM configs WHERE task = ? AND id > ? ORDER BY id LIMIT ?
 
 -- name: forgive
 DELETE FROM debts WHERE config = (SELECT key FROM configs WHERE task = ? AND id = ?)
@@ -25,7 +26,7 @@ INSERT INTO debts (config, number) VALUES (?, ?)
 UPDATE configs SET due_ms = served_ms WHERE key = ?
 
 -- name: claimable
-SELECT configs.key, configs.wire, configs.attempts, tasks.id, scopes.tenant, scopes.owner,
+SELECT configs.key, configs.wire, configs.version, configs.schemes, configs.attempts, tasks.id, scopes.tenant, scopes.owner,
        (SELECT min(number) FROM debts WHERE config = configs.key)
 FROM configs INDEXED BY configs_by_due CROSS JOIN tasks ON tasks.key = configs.task
 CROSS JOIN scopes ON scopes.key = tasks.scope

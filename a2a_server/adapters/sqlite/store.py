@@ -19,6 +19,7 @@ from a2a_server.ports.store import (
     Claimed,
     Debt,
     Entry,
+    Hook,
     Lease,
     Once,
     Record,
@@ -28,7 +29,6 @@ from a2a_server.ports.store import (
     TaskQuery,
     Write,
 )
-from generated import a2a_pb2 as pb
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -153,15 +153,13 @@ class SqliteStore:
 
     # -- push configs and debts
 
-    async def put_config(self, scope: Scope, config: pb.TaskPushNotificationConfig) -> bool:
-        return await self._write(partial(push.put_config, scope=scope, config=config))
+    async def put_config(self, scope: Scope, hook: Hook) -> bool:
+        return await self._write(partial(push.put_config, scope=scope, hook=hook))
 
-    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> pb.TaskPushNotificationConfig | None:
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
         return self._read(partial(push.get_config, scope=scope, task_id=task_id, config_id=config_id))
 
-    async def configs(
-        self, scope: Scope, task_id: str, after: str, limit: int
-    ) -> Sequence[pb.TaskPushNotificationConfig] | None:
+    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[Hook] | None:
         return await self._scan(partial(push.configs, scope=scope, task_id=task_id, after=after, limit=limit))
 
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
