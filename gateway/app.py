@@ -12,7 +12,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 from a2a_server.errors import A2AError, ErrorCodes, Reason
 from gateway import accept
 from gateway.calls import Calls
-from gateway.cards import Cards
+from gateway.cards import Cards, Legacy
 from gateway.codec import V1
 from gateway.cors import ANYBODY, Cors
 from gateway.headers import HeaderMap
@@ -51,6 +51,7 @@ class Gateway:
         options: Options | None = None,
         codes: ErrorCodes = "1.0.1",
         services: Sequence[ServiceDescriptor] = (A2A,),
+        legacy_cards: Legacy | None = None,
     ) -> None:
         options = options or Options()
         self.readers = Readers(options)
@@ -63,7 +64,13 @@ class Gateway:
             header_map=HeaderMap(options.forward_headers, options.forward_well_known),
             proxies=Proxies(options.trusted_proxies, public_url),
             readers=self.readers,
-            cards=Cards(base=base, max_age=options.card_max_age, others=options.upstream_doors),
+            cards=Cards(
+                base=base,
+                max_age=options.card_max_age,
+                others=options.upstream_doors,
+                form=options.card_form,
+                legacy=legacy_cards,
+            ),
             cors=Cors(options.cors_origins),
             writings=Writings(V1),
         )

@@ -111,6 +111,11 @@ def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:
     metadata[headers.CURSOR] = tuple(values)
 
 
+def versions_asked(request: web.BaseRequest, query: Query) -> Sequence[str]:
+    """What a request says about its version, in headers and parameters (VERS-06)."""
+    return [*request.headers.getall(VERSION, ()), *(value for name, value in query if name == VERSION)]
+
+
 def query_of(text: str) -> Query:
     """Read a query; more parameters than anybody needs are refused."""
     if not text:

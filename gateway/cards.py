@@ -1,21 +1,34 @@
-"""The agent card as this gateway shows it: with its own doors, to be kept for a while (CARD-03, CACH, DOOR-05)."""
+"""The agent card as this gateway shows it: with its own doors, in the client's version, to be kept for a while.
+
+Serves CARD-03, CARD-04, LCRD-02 to LCRD-04, CACH and DOOR-05.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from email.utils import formatdate, parsedate_to_datetime
+from itertools import chain
 
 from aiohttp import web
 
 from gateway import accept
+from gateway.card_forms import Legacy, form_of
+from gateway.codec import V1
 from gateway.cors import ANYBODY
+from gateway.options import CardForm
 from gateway.replies import Reply
 from generated import a2a_pb2 as pb
 
+__all__ = ["Cards", "Legacy", "doors_at"]
+
 BINDINGS = ("HTTP+JSON", "JSONRPC")
 VERSION = "1.0"
+OLD_VERSION = "0.3"
+
+_IS_OLD = re.compile(r"0\.3(\.[0-9]+)?").fullmatch
 
 _MOST_REMEMBERED = 256
 
@@ -23,22 +36,38 @@ _MOST_REMEMBERED = 256
 class Cards:
     """Completes cards, and answers for the public one."""
 
-    def __init__(self, *, base: str, max_age: int, others: bool = True) -> None:
+    def __init__(  # noqa: PLR0913 - all that can be chosen about it
+        self,
+        *,
+        base: str,
+        max_age: int,
+        others: bool = True,
+        form: CardForm = "auto",
+        legacy: Legacy | None = None,
+        tenants: Collection[str] = (),
+    ) -> None:
         self.base = base
         """The URL of the HTTP door when no proxy says better."""
+        self.legacy = legacy
+        """Writes the forms of 0.3, if it is served."""
         self._max_age = max_age
         self._others = others
+        self._form = form
+        self._tenants = tenants
+        """Those whom 0.3 finds under a path of their own."""
         self._since: dict[str, int] = {}
 
     def with_doors(self, card: pb.AgentCard, base: str) -> pb.AgentCard:
-        """Put this gateway's doors where the card has HTTP doors, or behind its others (CARD-03, CARD-04)."""
+        """Put this gateway's doors where the card has HTTP doors: those of 1.0, and behind them those of 0.3."""
         declared = card.supported_interfaces
+        new, old = [door for door in declared if not is_old(door)], [door for door in declared if is_old(door)]
         tenants = dict.fromkeys(door.tenant for door in declared) or {"": None}
-        doors = [door for tenant in tenants for door in doors_at(base or self.base, tenant)]
-        kept = [door for door in declared if self._others and not _is_http(door)]
-        listed = [index for index, door in enumerate(declared) if _is_http(door)]
-        at = min(listed[0], len(kept)) if listed else len(kept)
-        doors = [*kept[:at], *doors, *kept[at:]]
+        base = base or self.base
+        doors = [
+            *self._placed([door for tenant in tenants for door in doors_at(base, tenant)], new, otherwise=len(new)),
+            # In front of all but HTTP: clients of 0.2 take the main one's URL for JSON-RPC's.
+            *self._placed([door for tenant in tenants for door in self._old_doors(base, tenant)], old, otherwise=0),
+        ]
         if doors == list(declared):
             return card
         shown = pb.AgentCard()
@@ -47,6 +76,28 @@ class Cards:
         del shown.signatures[:]  # of a card that told of other doors (SIGN-06)
         shown.supported_interfaces.extend(doors)
         return shown
+
+    def _old_doors(self, base: str, tenant: str) -> Sequence[pb.AgentInterface]:
+        """The doors of 0.3, whose clients can say a tenant in the URL only (CONF-50)."""
+        if self.legacy is None or (tenant and tenant not in self._tenants):
+            return ()
+        return old_doors_at(f"{base.rstrip('/')}/{tenant}")
+
+    def _placed(
+        self, ours: Sequence[pb.AgentInterface], declared: Sequence[pb.AgentInterface], *, otherwise: int
+    ) -> Iterator[pb.AgentInterface]:
+        kept = [door for door in declared if self._others and not _is_http(door)]
+        listed = [index for index, door in enumerate(declared) if _is_http(door)]
+        at = min(listed[0] if listed else otherwise, len(kept))
+        return chain(kept[:at], ours, kept[at:])
+
+    def written(self, card: pb.AgentCard, asked: Sequence[str]) -> bytes:
+        """JSON of a card with doors, in the form for a client that asks for these versions (CONF-42)."""
+        legacy = self.legacy if any(map(is_old, card.supported_interfaces)) else None
+        form = form_of(asked, unasked=self._form, legacy=legacy is not None)
+        if legacy is None or form == "1.0":
+            return V1.encode_kept(card)
+        return legacy.both(card) if form == "both" else legacy.card_0_3(card)
 
     def answer(self, request: web.BaseRequest, json: bytes, extra: Sequence[tuple[str, str]]) -> Reply:
         """Answer for the public card: anybody may read it, from any page, and keep it for a while."""
@@ -78,6 +129,20 @@ def doors_at(base: str, tenant: str = "") -> list[pb.AgentInterface]:
         pb.AgentInterface(url=base, protocol_binding="HTTP+JSON", protocol_version=VERSION, tenant=tenant),
         pb.AgentInterface(url=base + "/", protocol_binding="JSONRPC", protocol_version=VERSION, tenant=tenant),
     ]
+
+
+def old_doors_at(base: str) -> list[pb.AgentInterface]:
+    """JSON-RPC first, as all that 0.2 knew (CONF-48); the slash keeps the two URLs apart (LCRD-04)."""
+    base = base.rstrip("/")
+    return [
+        pb.AgentInterface(url=base + "/", protocol_binding="JSONRPC", protocol_version=OLD_VERSION),
+        pb.AgentInterface(url=base, protocol_binding="HTTP+JSON", protocol_version=OLD_VERSION),
+    ]
+
+
+def is_old(door: pb.AgentInterface) -> bool:
+    """Whether 0.3 is spoken there; the patch plays no part (VERS-04)."""
+    return _IS_OLD(door.protocol_version) is not None
 
 
 def _is_http(door: pb.AgentInterface) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator
@@ -24,6 +24,8 @@ def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(split)]
+
+CardForm = Literal["auto", "1.0", "0.3"]
 
 FORWARDED = (
     "a2a-*",
@@ -73,6 +75,9 @@ class Options:
     """Streams that may be open at once."""
     card_max_age: Annotated[int, Ge(0)] = 60
     """How many seconds clients may keep the public card without asking again."""
+    card_form: CardForm = "auto"
+    """The public card's form for clients that ask for no version: `auto` = one with the members of 1.0 and 0.3 while
+    0.3 is served, `1.0` = nothing but 1.0, for strict checkers, `0.3` = nothing but 0.3."""
     upstream_doors: bool = True
     """Whether the card keeps the doors that a server elsewhere declares, such as its gRPC address."""
     card: str = ""

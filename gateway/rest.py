@@ -11,11 +11,12 @@ from google.protobuf.descriptor import MethodDescriptor
 from a2a_server.errors import A2AError, Reason
 from gateway import accept, body, frames
 from gateway.binding import bind
-from gateway.calls import Calls, query_of
+from gateway.calls import Calls, query_of, versions_asked
 from gateway.content import content_of
 from gateway.errors import explain
 from gateway.replies import Answering, Reply
 from gateway.routes import Route, Table, Unknown, WrongVerb
+from generated import a2a_pb2 as pb
 
 DISCOVERY = "a2a_server.discovery.v1.Discovery"
 
@@ -41,7 +42,9 @@ class Rest:
             return await self.calls.stream(request, parameters, method, message, frames=form)
         told = await self.calls.unary(request, parameters, method, message)
         if public:
-            return self.calls.cards.answer(request, told.json, told.headers)
+            assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
+            json = self.calls.cards.written(told.message, versions_asked(request, parameters))
+            return self.calls.cards.answer(request, json, told.headers)
         json = content_of(route, told.message, self.calls.codec) if route.response_body else told.json
         return Reply(json, kind, told.headers)
 

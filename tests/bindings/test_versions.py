@@ -70,6 +70,7 @@ async def test_to_the_letter_a_missing_version_is_0_3(metadata: Any) -> None:
 
 
 @pytest.mark.req("VERS-01")
+@pytest.mark.only_through("grpc", why="over HTTP the card has a form for each version")
 async def test_the_public_card_needs_no_version() -> None:
     async with serving(Stage().agent, rules=Rules(strict_version=True)) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest(), metadata=((NAME, "77.7"),))

@@ -1,13 +1,16 @@
-"""The card as a gateway shows it (spec: CARD-03, CARD-04, CACH, SIGN-06)."""
+"""The card as a gateway shows it (spec: CARD-03, CARD-04, LCRD-02 to LCRD-04, CACH, SIGN-06)."""
 
 from email.utils import formatdate
 from typing import Any
 
+import orjson
 import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from gateway.cards import Cards, doors_at
+from a2a_server.compat import cards as compat
+from a2a_server.compat.superset import superset
+from gateway.cards import Cards, Legacy, doors_at, old_doors_at
 from generated import a2a_pb2 as pb
 
 BASE = "http://127.0.0.1:8080"
@@ -15,14 +18,18 @@ GRPC = pb.AgentInterface(url="a.example:443", protocol_binding="GRPC", protocol_
 CUSTOM = pb.AgentInterface(url="https://a.example/x", protocol_binding="urn:x", protocol_version="1.0")
 THEIRS = doors_at("https://inner.example")
 OURS = doors_at(BASE)
+OLD_GRPC = pb.AgentInterface(url="http://a.example:80", protocol_binding="GRPC", protocol_version="0.3")
+OLD_THEIRS = old_doors_at("https://inner.example")
+OLD_OURS = old_doors_at(BASE)
+LEGACY = Legacy(compat.downgrade, superset)
 
 
 def card(*doors: pb.AgentInterface) -> pb.AgentCard:
     return pb.AgentCard(name="A", supported_interfaces=doors, signatures=[pb.AgentCardSignature(signature="s")])
 
 
-def shown(*doors: pb.AgentInterface, others: bool = True, base: str = "") -> list[pb.AgentInterface]:
-    made = Cards(base=BASE, max_age=60, others=others).with_doors(card(*doors), base)
+def shown(*doors: pb.AgentInterface, base: str = "", **choices: Any) -> list[pb.AgentInterface]:
+    made = Cards(base=BASE, max_age=60, **choices).with_doors(card(*doors), base)
     return list(made.supported_interfaces)
 
 
@@ -59,6 +66,79 @@ def test_the_tenant_of_a_door_stays() -> None:
         ("HTTP+JSON", "north"),
         ("JSONRPC", "north"),
     ]
+
+
+# -- the doors of 0.3
+
+
+@pytest.mark.req("CARD-03", "CARD-04", "CARD-06", "LCRD-02", "LCRD-03", "LCRD-04")
+@pytest.mark.parametrize(
+    ("declared", "wanted"),
+    [
+        ([], [*OURS, *OLD_OURS]),
+        ([GRPC], [GRPC, *OURS, *OLD_OURS]),
+        ([GRPC, OLD_GRPC], [GRPC, *OURS, *OLD_OURS, OLD_GRPC]),  # who reads `url` alone speaks JSON-RPC
+        ([*OLD_THEIRS, GRPC], [GRPC, *OURS, *OLD_OURS]),  # 1.0 first
+        ([GRPC, *THEIRS, OLD_GRPC, *OLD_THEIRS], [GRPC, *OURS, OLD_GRPC, *OLD_OURS]),  # as their server prefers it
+        ([*THEIRS, OLD_THEIRS[0], OLD_GRPC], [*OURS, *OLD_OURS, OLD_GRPC]),
+    ],
+)
+def test_doors_of_0_3_stand_behind_those_of_1_0(
+    declared: list[pb.AgentInterface], wanted: list[pb.AgentInterface]
+) -> None:
+    assert shown(*declared, legacy=LEGACY) == wanted
+
+
+def test_without_0_3_only_doors_elsewhere_may_speak_it() -> None:
+    assert shown(GRPC, *THEIRS, *OLD_THEIRS, OLD_GRPC) == [GRPC, *OURS, OLD_GRPC]
+
+
+@pytest.mark.req("LCRD-02", "LCRD-04")
+@pytest.mark.parametrize("base", ["https://public.example/a2a", "https://public.example/a2a/"])
+def test_json_rpc_of_0_3_has_the_main_url_and_no_url_has_two_transports(base: str) -> None:
+    doors = compat.downgrade(Cards(base=base, max_age=60, legacy=LEGACY).with_doors(card(), ""))
+    assert (doors.url, doors.preferred_transport) == ("https://public.example/a2a/", "JSONRPC")
+    assert [(door.url, door.transport) for door in doors.additional_interfaces] == [
+        ("https://public.example/a2a/", "JSONRPC"),
+        ("https://public.example/a2a", "HTTP+JSON"),
+    ]
+
+
+def test_clients_of_0_3_find_a_tenant_in_the_url() -> None:
+    """If it is one that has a path of its own."""
+    doors = [
+        pb.AgentInterface(url=f"{tenant or 'a'}:1", protocol_binding="GRPC", protocol_version="1.0", tenant=tenant)
+        for tenant in ("", "north", "south")
+    ]
+    found = [door for door in shown(*doors, legacy=LEGACY, tenants={"north"}) if door.protocol_version == "0.3"]
+    assert found == [*OLD_OURS, *old_doors_at(f"{BASE}/north")]
+
+
+# -- forms
+
+
+@pytest.mark.req("LCRD-01")
+@pytest.mark.parametrize(
+    ("asked", "members"), [([], {"url", "supportedInterfaces"}), (["1.0"], {"supportedInterfaces"}), (["0.3"], {"url"})]
+)
+def test_the_form_is_that_of_the_version(asked: list[str], members: set[str]) -> None:
+    cards = Cards(base=BASE, max_age=60, legacy=LEGACY)
+    told = orjson.loads(cards.written(cards.with_doors(card(), ""), asked))
+    assert {"url", "supportedInterfaces"} & set(told) == members
+
+
+@pytest.mark.parametrize(("form", "members"), [("1.0", {"supportedInterfaces"}), ("0.3", {"url"})])
+def test_the_operator_chooses_for_who_does_not(form: Any, members: set[str]) -> None:
+    cards = Cards(base=BASE, max_age=60, legacy=LEGACY, form=form)
+    told = orjson.loads(cards.written(cards.with_doors(card(), ""), []))
+    assert {"url", "supportedInterfaces"} & set(told) == members
+
+
+def test_a_card_whose_doors_all_speak_1_0_has_one_form() -> None:
+    """Where every door belongs to a tenant whom 0.3 cannot name."""
+    cards = Cards(base=BASE, max_age=60, legacy=LEGACY)
+    theirs = card(pb.AgentInterface(url="a:1", protocol_binding="GRPC", protocol_version="1.0", tenant="north"))
+    assert "url" not in orjson.loads(cards.written(cards.with_doors(theirs, ""), []))
 
 
 @pytest.mark.req("SIGN-06")
