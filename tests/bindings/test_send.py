@@ -316,11 +316,11 @@ async def test_an_inline_push_config_is_there_before_the_first_update(store: Sto
         config = pb.TaskPushNotificationConfig(url="https://example.com/hook", token="t")
         task = await world.send(say(configuration={"task_push_notification_config": config}))
         assert writes[0].expected == 0
-        assert [kept.url for kept in writes[0].configs] == [config.url]
+        assert [kept.config.url for kept in writes[0].configs] == [config.url]
         again = pb.TaskPushNotificationConfig(url="https://example.com/second", id="2", task_id=task.id)
         await world.send(say(task_id=task.id, configuration={"task_push_notification_config": again}))
         write = next(write for write in writes if any(entry.event.HasField("message") for entry in write.entries))
-        assert [kept.id for kept in write.configs] == ["2"]
+        assert [kept.config.id for kept in write.configs] == ["2"]
         request = pb.ListTaskPushNotificationConfigsRequest(task_id=task.id)
         listed = (await world.stub.ListTaskPushNotificationConfigs(request)).configs
         assert {kept.url for kept in listed} == {config.url, again.url}
