@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.errors import Violation, refuse
-from a2a_server.operations.call import Entries, Take
+from a2a_server.operations.call import Ending, Entries, Take
 from a2a_server.operations.log import Reader
 from a2a_server.operations.stream import Relay
 from a2a_server.ports.store import Record
@@ -63,10 +63,11 @@ class Replay:
             full = len(entries) == _BATCH
             reader.position = entries[-1].number if entries else reader.position
             shown, closed = self._cut(entries, head)
+            if closed:
+                yield Ending(shown)
+                return
             if shown or first:
                 yield shown
-            if closed:
-                return
             first = False
         if not is_terminal(task.status.state):
             async for entries in self.relay.follow(reader, take):

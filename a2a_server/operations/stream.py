@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.views import trim
-from a2a_server.operations.call import Call, Entries, Take
+from a2a_server.operations.call import Call, Ending, Entries, Take
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.log import Reader
 from a2a_server.operations.once import OnceOnly
@@ -19,12 +19,28 @@ from a2a_server.ports.store import Entry
 from generated import a2a_pb2 as pb
 
 
+class Endings:
+    """All readers of a task end with the very same batch, and whoever writes it once for all has to see that."""
+
+    __slots__ = ("_ending", "_of")
+
+    def __init__(self) -> None:
+        self._of: Entries = ()
+        self._ending = Ending()
+
+    def of(self, entries: Entries) -> Ending:
+        if entries is not self._of:
+            self._of, self._ending = entries, Ending(entries)
+        return self._ending
+
+
 @dataclass(frozen=True, slots=True)
 class Relay:
     """Turns what a reader reads into what a stream shows."""
 
     shop: Workshop
     keep_open_on_input: bool = False
+    endings: Endings = field(default_factory=Endings)
 
     def first(self, task: pb.Task, number: int, history: int | None) -> Entries:
         """The task as the first item; later items take the reader from there (STRM-01, HIST-06)."""
@@ -39,7 +55,9 @@ class Relay:
         closed = False
         while not closed:
             shown, closed = self._cut(await reader.next(), ticket)
-            if shown:
+            if closed:
+                yield self.endings.of(shown)
+            elif shown:
                 yield shown
             del shown  # it may take long until there are more
 

@@ -39,7 +39,7 @@ class SubscribeToTask:
                     yield entries
                 return
             if is_terminal(record.task.status.state):
-                raise _terminal(record.task)
+                raise TaskOverError(record.task)
             reader.position = record.number
             yield self.relay.first(record.task, record.number, None)
             del record  # it may take long until the task ends
@@ -47,7 +47,10 @@ class SubscribeToTask:
                 yield entries
 
 
-def _terminal(task: pb.Task) -> A2AError:
-    state = pb.TaskState.Name(task.status.state)
-    text = f"The task is {state} and will not change any more. Get it instead."
-    return A2AError(Reason.UNSUPPORTED_OPERATION, text, metadata={"taskId": task.id, "state": state})
+class TaskOverError(A2AError):
+    """There is nothing to subscribe to: the task is finished (SUBS-03). In 0.3 that is no error (LGRP-03)."""
+
+    def __init__(self, task: pb.Task) -> None:
+        state = pb.TaskState.Name(task.status.state)
+        text = f"The task is {state} and will not change any more. Get it instead."
+        super().__init__(Reason.UNSUPPORTED_OPERATION, text, metadata={"taskId": task.id, "state": state})

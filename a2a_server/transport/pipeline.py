@@ -24,10 +24,14 @@ from a2a_server.operations.call import (
 )
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
 from a2a_server.ports.store import StoreUnavailable
-from a2a_server.transport import extensions, replay, versions
+from a2a_server.transport import replay, schemes, versions
+from a2a_server.transport.extensions import NAME as EXTENSIONS
 from a2a_server.transport.extensions import Extensions
+from a2a_server.transport.schemes import NAME as SCHEMES
 from a2a_server.transport.streams import OpenStream, OpenStreams
 from a2a_server.transport.tenants import Tenants
+from a2a_server.transport.versions import CURRENT, SPOKEN
+from a2a_server.transport.versions import NAME as VERSION
 
 PUBLIC = frozenset({"GetAgentCard"})
 """What anybody may ask, in any version, before knowing how to authenticate."""
@@ -94,6 +98,8 @@ class Rules:
     extensions: Extensions = field(default_factory=Extensions)
     strict_version: bool = False
     """Whether a missing version means 0.3, to the letter (CONF-16)."""
+    legacy: bool = True
+    """Whether 0.3 is spoken as well."""
     require_extensions_everywhere: bool = False
     """Whether required extensions are asked for beyond sends, too (CONF-20)."""
 
@@ -108,7 +114,8 @@ class Pipeline:
         rules: Rules,
         streams: OpenStreams,
     ) -> None:
-        self._operations = operations
+        self._unary = cast("Mapping[str, UnaryOperation]", operations)
+        self._streaming = cast("Mapping[str, StreamOperation]", operations)
         self._packed = {
             rpc: cast("PackedOperation", operation)
             for rpc, operation in operations.items()
@@ -116,24 +123,35 @@ class Pipeline:
         }
         self._authenticator = authenticator
         self._rules = rules
+        self._negotiators = versions.negotiators(strict=rules.strict_version, legacy=rules.legacy)
+        self._required = bool(rules.extensions.required)
         self._enforcing = frozenset(operations) - CARDS if rules.require_extensions_everywhere else SENDS
         self.streams = streams
         self.draining = False
 
-    async def unary(self, rpc: str, request: Message, envelope: Envelope) -> Reply:
+    async def unary(self, rpc: str, request: Message, envelope: Envelope, *, spoken: str = CURRENT) -> Reply:
+        """Call. A door says what is `spoken` to it; a request of 0.3 has already become one of 1.0."""
         try:
-            call, metadata = await self._admit(rpc, request, envelope)
+            call, metadata = await self._admit(rpc, request, envelope, spoken)
             if (packed := self._packed.get(rpc)) is not None:
                 return Reply(None, await packed.wire(call, request), packed.answers, metadata)
-            message = await cast("UnaryOperation", self._operations[rpc])(call, request)
+            message = await self._unary[rpc](call, request)
             return Reply(message, b"", type(message), metadata)
         except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
             _fail(rpc, error)
 
-    async def stream(self, rpc: str, request: Message, envelope: Envelope, *, shows_numbers: bool = False) -> Stream:
+    async def stream(
+        self,
+        rpc: str,
+        request: Message,
+        envelope: Envelope,
+        *,
+        shows_numbers: bool = False,
+        spoken: str = CURRENT,
+    ) -> Stream:
         """Begin a stream. A door that `shows_numbers` by itself honours cursors without the extension (RPLY-02)."""
         try:
-            call, metadata = await self._admit(rpc, request, envelope)
+            call, metadata = await self._admit(rpc, request, envelope, spoken)
             if replay.NAME in envelope.metadata and (shows_numbers or call.numbers):
                 call = call._replace(cursor=envelope.metadata[replay.NAME])
         except Exception as error:  # noqa: BLE001 - as above
@@ -142,7 +160,7 @@ class Pipeline:
         return Stream(self._items(rpc, call, request, place), place, metadata)
 
     async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entries]:
-        operation = cast("StreamOperation", self._operations[rpc])
+        operation = self._streaming[rpc]
         if place.take is not None and not call.numbers:  # which have to be put in first
             call = call._replace(take=place.take)
         try:
@@ -156,23 +174,26 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - as above
             _fail(rpc, error)
 
-    async def _admit(self, rpc: str, request: Message, envelope: Envelope) -> tuple[Call, Metadata]:
+    async def _admit(self, rpc: str, request: Message, envelope: Envelope, spoken: str) -> tuple[Call, Metadata]:
         if self.draining:
             raise A2AError(Reason.UNAVAILABLE, "The server is stopping.", retry_after=1)
         tenant = getattr(request, "tenant", "")
         if rpc in PUBLIC:
             return Call(caller=Caller(), scope=Scope(tenant, ANONYMOUS)), ()
         metadata, rules = envelope.metadata, self._rules
-        version = versions.negotiate(tuple(metadata.get(versions.NAME, ())), rules.strict_version)
+        if SPOKEN in metadata and spoken == CURRENT:
+            spoken = versions.told(self._negotiators, tuple(metadata[SPOKEN]))
+        version = self._negotiators[spoken](tuple(metadata[VERSION]) if VERSION in metadata else ())
         caller = await self._authenticator.authenticate(envelope)
         scope = _scope(rules.tenants.of(tenant, caller), caller.owner)
         key = _key(tuple(metadata[KEY])) if KEY in metadata else ""
-        if extensions.NAME not in metadata and not rules.extensions.required:
-            return Call(caller, scope, version, NO_EXTENSIONS, key), ()
-        asked = tuple(metadata.get(extensions.NAME, ()))
+        listed = schemes.offered(rpc, metadata[SCHEMES]) if SCHEMES in metadata and spoken != CURRENT else ()
+        if EXTENSIONS not in metadata and not self._required:
+            return Call(caller, scope, version, NO_EXTENSIONS, key, listed), ()
+        asked = tuple(metadata.get(EXTENSIONS, ()))
         activated = rules.extensions.activated(asked, enforce=rpc in self._enforcing)
-        call = Call(caller, scope, version, frozenset(activated) - OWN, key, numbers=replay.URI in activated)
-        return call, ((extensions.NAME, ", ".join(activated)),) if activated else ()
+        call = Call(caller, scope, version, frozenset(activated) - OWN, key, listed, replay.URI in activated)
+        return call, ((EXTENSIONS, ", ".join(activated)),) if activated else ()
 
 
 def decode(message: type[Message], raw: bytes) -> Message:

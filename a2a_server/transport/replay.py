@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from a2a_server.domain.wire import unwrap, wrap
-from a2a_server.operations.call import Entries
+from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.replay import NAME, URI
 from a2a_server.ports.store import Entry
 from generated import a2a_pb2 as pb
@@ -17,7 +17,8 @@ _DOUBLE = struct.Struct("<d")
 
 def numbered(entries: Entries) -> Entries:
     """Copies of these entries whose bytes tell their number; the shared ones stay as they are."""
-    return [_numbered(entry) if entry.number else entry for entry in entries]  # a direct message is in no log
+    copies = [_numbered(entry) if entry.number else entry for entry in entries]  # a direct message is in no log
+    return Ending(copies) if isinstance(entries, Ending) else copies
 
 
 def _numbered(entry: Entry) -> Entry:

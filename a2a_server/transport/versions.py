@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Final
 
 from a2a_server.errors import A2AError, Reason
 
 NAME = "a2a-version"
-SUPPORTED = ("1.0",)
-LEGACY = "0.3"
-"""What an absent version means to the letter of the specification."""
+SPOKEN = "a2a-server-spoken"
+"""By this a gateway says what its client spoke, where that is not what the gateway itself speaks."""
+
+CURRENT: Final = "1.0"
+LEGACY: Final = "0.3"
+"""Also what an absent version means to the letter of the specification."""
+DRAFT: Final = "draft"
+"""The draft between the two. Its clients, too, call it 0.3."""
+
+Negotiate = Callable[[tuple[str, ...]], str]
+"""From the values in the metadata to the version of the call."""
 
 
-@lru_cache(maxsize=64)  # errors are not kept, so only good spellings take room
-def negotiate(values: tuple[str, ...], strict: bool) -> str:  # noqa: FBT001 - by keyword the cache is twice as slow
-    """Return the Major.Minor that the metadata asks for.
+def negotiators(*, strict: bool, legacy: bool) -> Mapping[str, Negotiate]:
+    """One for each way of speaking.
 
-    Without one an unmistakable 1.0 request counts as 1.0, because people use grpcurl; `strict` turns that off.
+    Who speaks 1.0 unmistakably need not name it, because people use grpcurl; `strict` turns that off. Who speaks
+    0.3 never needs to: its clients know nothing of versions in metadata.
     """
-    absent = LEGACY if strict else SUPPORTED[0]
-    asked = {_major_minor(value.strip()) or absent for value in values} or {absent}
-    if len(asked) == 1 and not asked.isdisjoint(SUPPORTED):
-        return asked.pop()
+    absent = {CURRENT: LEGACY if strict else CURRENT, LEGACY: LEGACY, DRAFT: LEGACY}
+    if not legacy:
+        del absent[LEGACY]
+    served = _served(absent)
+    # Errors are not kept, so that only good spellings take room.
+    return {spoken: lru_cache(maxsize=64)(partial(_negotiate, spoken, absent[spoken], served)) for spoken in absent}
+
+
+def _negotiate(spoken: str, absent: str, served: str, values: tuple[str, ...]) -> str:
+    own = LEGACY if spoken == DRAFT else spoken
+    if {_major_minor(value.strip()) or absent for value in values or (absent,)} == {own}:
+        return spoken
     requested = ",".join(dict.fromkeys(values))[:100] or absent
-    raise A2AError(
-        Reason.VERSION_NOT_SUPPORTED,
-        f'This interface speaks A2A {", ".join(SUPPORTED)}; the request asks for "{requested}".',
-        metadata={"requestedVersion": requested, "supportedVersions": ",".join(SUPPORTED)},
-    )
+    raise _not_supported(f'This interface speaks A2A {own}; the request asks for "{requested}".', requested, served)
+
+
+def told(known: Mapping[str, Negotiate], values: tuple[str, ...]) -> str:
+    """What a gateway says that its client spoke."""
+    if len(values) == 1 and values[0] in known:
+        return values[0]
+    requested, served = ",".join(values)[:100], _served(known)
+    text = f'This server speaks A2A {served.replace(",", ", ")}; a gateway says that its client speaks "{requested}".'
+    raise _not_supported(text, requested, served)
+
+
+def _served(spoken: Mapping[str, object]) -> str:
+    return ",".join(version for version in spoken if version != DRAFT)
+
+
+def _not_supported(text: str, requested: str, served: str) -> A2AError:
+    metadata = {"requestedVersion": requested, "supportedVersions": served}
+    return A2AError(Reason.VERSION_NOT_SUPPORTED, text, metadata=metadata)
 
 
 def _major_minor(value: str) -> str:

@@ -44,7 +44,7 @@ async def test_another_version_is_refused_by_every_operation(version: str) -> No
             refusal = await refused(call())
             assert refusal.code.name == "FAILED_PRECONDITION", name
             assert (refusal.reason, refusal.domain) == ("VERSION_NOT_SUPPORTED", "a2a-protocol.org")
-            assert refusal.metadata == {"requestedVersion": version, "supportedVersions": "1.0"}
+            assert refusal.metadata == {"requestedVersion": version, "supportedVersions": "1.0,0.3"}
             assert version in refusal.message
         assert not (await world.stub.ListTasks(pb.ListTasksRequest())).tasks
     assert not stage.turns
@@ -65,7 +65,7 @@ async def test_to_the_letter_a_missing_version_is_0_3(metadata: Any) -> None:
         for name, call in every_call(world, metadata=metadata).items():
             refusal = await refused(call())
             assert refusal.reason == "VERSION_NOT_SUPPORTED", name
-            assert refusal.metadata["supportedVersions"] == "1.0"
+            assert refusal.metadata["supportedVersions"] == "1.0,0.3"
         assert await world.send(say(), metadata=((NAME, "1.0"),))
 
 

@@ -68,7 +68,7 @@ async def test_other_versions_are_refused_and_the_supported_ones_named(values: l
     assert answer.code == grpc.StatusCode.FAILED_PRECONDITION
     assert answer.reason == "VERSION_NOT_SUPPORTED"
     assert answer.info is not None
-    assert dict(answer.info.metadata) == {"requestedVersion": requested, "supportedVersions": "1.0"}
+    assert dict(answer.info.metadata) == {"requestedVersion": requested, "supportedVersions": "1.0,0.3"}
 
 
 @pytest.mark.req("VERS-03")

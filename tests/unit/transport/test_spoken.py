@@ -1,0 +1,149 @@
+"""What a call is told about the version its client spoke, and what goes with that."""
+
+import pytest
+
+from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.errors import A2AError, Reason
+from a2a_server.transport.pipeline import Envelope, Pipeline, Rules
+from a2a_server.transport.streams import OpenStreams
+from generated import a2a_pb2 as pb
+from tests.unit.transport.doors import Seen
+
+SPOKEN = "a2a-server-spoken"
+VERSION = "a2a-version"
+SCHEMES = "a2a-server-schemes"
+
+
+class Called(Seen):
+    """A pipeline in front of operations that note what they were told."""
+
+    def pipeline(self, rules: Rules | None = None) -> Pipeline:
+        names = ("GetTask", "SendMessage", "CreateTaskPushNotificationConfig")
+        operations = {name: self.answering(pb.Task(id="t")) for name in names}
+        operations["SendStreamingMessage"] = self.streaming("a")
+        return Pipeline(operations, Anonymous(), rules or Rules(), OpenStreams())
+
+
+def envelope(**metadata: str) -> Envelope:
+    return Envelope({name.replace("_", "-"): (value,) for name, value in metadata.items()})
+
+
+async def version_of(told: Envelope, *, spoken: str = "1.0", rules: Rules | None = None) -> str:
+    called = Called()
+    await called.pipeline(rules).unary("GetTask", pb.GetTaskRequest(id="t"), told, spoken=spoken)
+    return called.calls[0].version
+
+
+async def refusal(told: Envelope, *, spoken: str = "1.0", rules: Rules | None = None, rpc: str = "GetTask") -> A2AError:
+    called = Called()
+    with pytest.raises(A2AError) as caught:
+        await called.pipeline(rules).unary(rpc, pb.GetTaskRequest(id="t"), told, spoken=spoken)
+    assert not called.calls
+    return caught.value
+
+
+@pytest.mark.req("VERS-01", "VERS-04")
+@pytest.mark.parametrize("version", [None, "", "0.3", "0.3.0", " 0.3 ", "0.3.99"])
+@pytest.mark.parametrize("strict", [False, True])
+async def test_who_speaks_0_3_need_not_say_so(version: str | None, strict: bool) -> None:  # noqa: FBT001 - a parameter
+    told = envelope() if version is None else envelope(a2a_version=version)
+    assert await version_of(told, spoken="0.3", rules=Rules(strict_version=strict)) == "0.3"
+
+
+@pytest.mark.req("VERS-02", "VERS-08", "VERS-09")
+@pytest.mark.parametrize("version", ["1.0", "1.0.1", "0.2.5", "0.30", "x", "0.3,1.0"])
+async def test_another_version_than_the_one_that_is_spoken_contradicts_it(version: str) -> None:
+    error = await refusal(envelope(a2a_version=version), spoken="0.3")
+    assert error.reason is Reason.VERSION_NOT_SUPPORTED
+    assert error.message == f'This interface speaks A2A 0.3; the request asks for "{version}".'
+    assert error.metadata == {"requestedVersion": version, "supportedVersions": "1.0,0.3"}
+
+
+async def test_versions_that_disagree_are_none_on_0_3_either() -> None:
+    error = await refusal(Envelope({VERSION: ("0.3", "1.0")}), spoken="0.3")
+    assert error.metadata["requestedVersion"] == "0.3,1.0"
+
+
+@pytest.mark.req("VERS-01", "VERS-07")
+@pytest.mark.parametrize("spoken", ["1.0", "0.3", "draft"])
+async def test_a_gateway_says_what_its_client_spoke(spoken: str) -> None:
+    assert await version_of(envelope(a2a_server_spoken=spoken)) == spoken
+    called = Called()
+    stream = await called.pipeline().stream(
+        "SendStreamingMessage", pb.SendMessageRequest(), envelope(a2a_server_spoken=spoken)
+    )
+    assert [len(batch) async for batch in stream.items] == [1]
+    assert called.calls[0].version == spoken
+
+
+@pytest.mark.parametrize("spoken", ["0.2", "0.3.0", "1.0.1", "", "Draft"])
+async def test_a_gateway_that_says_anything_else_is_refused(spoken: str) -> None:
+    error = await refusal(envelope(a2a_server_spoken=spoken))
+    assert error.reason is Reason.VERSION_NOT_SUPPORTED
+    assert f'its client speaks "{spoken}"' in error.message
+    assert error.metadata == {"requestedVersion": spoken, "supportedVersions": "1.0,0.3"}
+
+
+async def test_two_answers_to_what_was_spoken_are_none() -> None:
+    error = await refusal(Envelope({SPOKEN: ("0.3", "0.3")}))
+    assert error.metadata["requestedVersion"] == "0.3,0.3"
+
+
+@pytest.mark.req("VERS-02")
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+async def test_a_version_contradicts_what_a_gateway_says_as_well(version: str) -> None:
+    error = await refusal(envelope(a2a_server_spoken="0.3", a2a_version=version))
+    assert error.reason is Reason.VERSION_NOT_SUPPORTED
+    assert error.metadata["requestedVersion"] == version
+
+
+async def test_a_door_knows_better_than_metadata() -> None:
+    assert await version_of(envelope(a2a_server_spoken="draft"), spoken="0.3") == "0.3"
+
+
+@pytest.mark.req("VERS-02", "VERS-08")
+async def test_a_server_without_0_3_speaks_it_to_nobody() -> None:
+    off = Rules(legacy=False)
+    assert await version_of(envelope(), rules=off) == "1.0"
+    error = await refusal(envelope(a2a_server_spoken="0.3"), rules=off)
+    assert error.metadata == {"requestedVersion": "0.3", "supportedVersions": "1.0"}
+    asked = await refusal(envelope(a2a_version="0.3"), rules=off)
+    assert asked.metadata["supportedVersions"] == "1.0"
+
+
+# -- schemes
+
+
+async def schemes_of(told: Envelope, rpc: str = "SendMessage", spoken: str = "0.3") -> list[str]:
+    called = Called()
+    await called.pipeline().unary(rpc, pb.SendMessageRequest(), told, spoken=spoken)
+    return [*called.calls[0].schemes]
+
+
+@pytest.mark.req("LPSH-02")
+async def test_all_schemes_that_were_offered_are_told_in_their_order() -> None:
+    assert await schemes_of(envelope(a2a_server_schemes="Bearer, Basic,,HMAC")) == ["Bearer", "Basic", "HMAC"]
+    assert await schemes_of(Envelope({SCHEMES: ("Basic", "Bearer", "Basic")})) == ["Basic", "Bearer"]
+    assert await schemes_of(envelope(a2a_server_schemes="Basic", a2a_server_spoken="0.3"), spoken="1.0") == ["Basic"]
+    assert await schemes_of(envelope()) == []
+
+
+async def test_1_0_has_room_for_one_scheme_and_takes_no_others_from_metadata() -> None:
+    assert await schemes_of(envelope(a2a_server_schemes="Bearer"), spoken="1.0") == []
+
+
+@pytest.mark.parametrize(
+    ("rpc", "field"),
+    [
+        ("SendMessage", "configuration.task_push_notification_config.authentication.scheme"),
+        ("CreateTaskPushNotificationConfig", "authentication.scheme"),
+    ],
+)
+@pytest.mark.parametrize("value", ["Bea rer", "a=b", "ü", "x" * 65, ",".join(f"s{number}" for number in range(17))])
+async def test_what_is_no_list_of_schemes_is_refused_by_the_name_of_its_member(
+    rpc: str, field: str, value: str
+) -> None:
+    error = await refusal(envelope(a2a_server_schemes=value), spoken="0.3", rpc=rpc)
+    assert error.reason is Reason.INVALID_PARAMS
+    assert [fault.field for fault in error.violations] == [field]
+    assert "at most 16" in error.violations[0].description
