@@ -251,6 +251,7 @@ def rules_of(settings: Settings, card: pb.AgentCard) -> Rules:
         tenants=Tenants(frozenset(settings.tenants), settings.default_tenant),
         extensions=Extensions.of(card.capabilities.extensions),
         strict_version=settings.strict_version,
+        legacy=settings.legacy.enabled,
         require_extensions_everywhere=settings.require_extensions_everywhere,
     )
 

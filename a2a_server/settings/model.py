@@ -22,7 +22,7 @@ from a2a_server.errors import ErrorCodes
 from a2a_server.operations.limits import Limits
 from a2a_server.settings.auth import Auth, wrong
 from a2a_server.transport.address import Address
-from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 from a2a_server.transport.tenants import Tenants, fault_of
 from gateway.channel.options import ChannelOptions, target_of
 from gateway.options import RESERVED, Names, Options, network_of, split
@@ -96,6 +96,7 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     streams: StreamOptions = StreamOptions()
     transport: GrpcOptions = GrpcOptions()
+    legacy: LegacyOptions = LegacyOptions()
     gateway: Options = Options()
     upstream: ChannelOptions = ChannelOptions()
     tls: Tls = Tls()

@@ -1,9 +1,9 @@
-"""What operators may choose about doors and streams (spec: DOOR-04, DOOR-09, SECR-06, CONF-01)."""
+"""What operators may choose about doors and streams (spec: DOOR-04, DOOR-09, SECR-06, CONF-01, CONF-08, CONF-66)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 
@@ -45,6 +45,18 @@ class Tls:
     """The certificate's private key."""
     client_ca: str = ""
     """Authorities of client certificates; when set, every client needs one (gRPC cannot ask without requiring)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyOptions:
+    """Clients of protocol 0.3."""
+
+    enabled: bool = True
+    """Whether they are served, at the same doors as those of 1.0."""
+    wait: Literal["auto", "always", "never"] = "auto"
+    """Whether a send waits that does not say; `auto` = over HTTP it does, over gRPC, which cannot tell, it does not."""
+    raw_files: bool = False
+    """Whether the bytes of files are written as they are, for JavaScript's clients; the others expect base64 text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 from a2a_server.operations.limits import Limits
 from a2a_server.settings import Settings, SettingsError, load
 from a2a_server.settings.sources import known
-from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 
 HASH = "sha256:" + "0a" * 32
 
@@ -67,6 +67,8 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         "A2A_GATEWAY__FORWARD_HEADERS": "a2a-*,x-team",
         "A2A_GATEWAY__CORS_ORIGINS": "https://a.example",
         "A2A_UPSTREAM__ADDRESSES": "a:1,b:2",
+        "A2A_LEGACY__ENABLED": "no",
+        "A2A_LEGACY__WAIT": "always",
     }
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -82,6 +84,7 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.gateway.forward_headers == ("a2a-*", "x-team")
     assert settings.gateway.cors_origins == ("https://a.example",)
     assert settings.upstream.addresses == ("a:1", "b:2")
+    assert settings.legacy == LegacyOptions(enabled=False, wait="always")
 
 
 def test_the_file_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,6 +113,7 @@ CREDENTIAL = {"owner": "ann", "hash": HASH}
 
 # what is set, where → what is said
 WRONG = [
+    ({"legacy": {"wait": "perhaps"}}, "legacy.wait = 'perhaps' (flag): Input should be 'auto', 'always' or 'never'"),
     ({"grpc": "50051"}, "grpc = '50051' (flag): must be HOST:PORT, such as 127.0.0.1:50051"),
     ({"grpc": "0.0.0.0:1"}, "grpc = '0.0.0.0:1' (flag): without authentication only this machine may call"),
     ({"grpc": "agents.example:1"}, "or set anonymous_beyond_loopback"),
