@@ -26,7 +26,7 @@ from generated import a2a_pb2 as a2a__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0f\x64iscovery.proto\x12\x17\x61\x32\x61_server.discovery.v1\x1a\ta2a.proto\x1a\x1cgoogle/api/annotations.proto\"-\n\x13GetAgentCardRequest\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant2\xaf\x01\n\tDiscovery\x12\xa1\x01\n\x0cGetAgentCard\x12,.a2a_server.discovery.v1.GetAgentCardRequest\x1a\x14.lf.a2a.v1.AgentCard\"M\x82\xd3\xe4\x93\x02G\x12\x1c/.well-known/agent-card.jsonZ\'\x12%/{tenant}/.well-known/agent-card.jsonb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x0f\x64iscovery.proto\x12\x17\x61\x32\x61_server.discovery.v1\x1a\ta2a.proto\x1a\x1cgoogle/api/annotations.proto\"-\n\x13GetAgentCardRequest\x12\x16\n\x06tenant\x18\x01 \x01(\tR\x06tenant2\xaf\x01\n\tDiscovery\x12\xa1\x01\n\x0cGetAgentCard\x12,.a2a_server.discovery.v1.GetAgentCardRequest\x1a\x14.lf.a2a.v1.AgentCard\"M\x82\xd3\xe4\x93\x02G\x12\x1c/.well-known/agent-card.jsonZ\'\x12%/{tenant}/.well-known/agent-card.json2\xd6\x02\n\x0cOldDiscovery\x12\x97\x01\n\x0cGetAgentCard\x12,.a2a_server.discovery.v1.GetAgentCardRequest\x1a\x14.lf.a2a.v1.AgentCard\"C\x82\xd3\xe4\x93\x02=\x12\x17/.well-known/agent.jsonZ\"\x12 /{tenant}/.well-known/agent.json\x12\xab\x01\n\x14GetExtendedAgentCard\x12&.lf.a2a.v1.GetExtendedAgentCardRequest\x1a\x14.lf.a2a.v1.AgentCard\"U\x82\xd3\xe4\x93\x02O\x12 /agent/authenticatedExtendedCardZ+\x12)/{tenant}/agent/authenticatedExtendedCardb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,8 +35,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DISCOVERY'].methods_by_name['GetAgentCard']._loaded_options = None
   _globals['_DISCOVERY'].methods_by_name['GetAgentCard']._serialized_options = b'\202\323\344\223\002G\022\034/.well-known/agent-card.jsonZ\'\022%/{tenant}/.well-known/agent-card.json'
+  _globals['_OLDDISCOVERY'].methods_by_name['GetAgentCard']._loaded_options = None
+  _globals['_OLDDISCOVERY'].methods_by_name['GetAgentCard']._serialized_options = b'\202\323\344\223\002=\022\027/.well-known/agent.jsonZ\"\022 /{tenant}/.well-known/agent.json'
+  _globals['_OLDDISCOVERY'].methods_by_name['GetExtendedAgentCard']._loaded_options = None
+  _globals['_OLDDISCOVERY'].methods_by_name['GetExtendedAgentCard']._serialized_options = b'\202\323\344\223\002O\022 /agent/authenticatedExtendedCardZ+\022)/{tenant}/agent/authenticatedExtendedCard'
   _globals['_GETAGENTCARDREQUEST']._serialized_start=85
   _globals['_GETAGENTCARDREQUEST']._serialized_end=130
   _globals['_DISCOVERY']._serialized_start=133
   _globals['_DISCOVERY']._serialized_end=308
+  _globals['_OLDDISCOVERY']._serialized_start=311
+  _globals['_OLDDISCOVERY']._serialized_end=653
 # @@protoc_insertion_point(module_scope)

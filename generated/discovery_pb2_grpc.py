@@ -100,3 +100,126 @@ class Discovery:
             timeout,
             metadata,
             _registered_method=True)
+
+
+class OldDiscoveryStub:
+    """Where clients of 0.2 look for the same. This is the service's routes only: it is not served over gRPC, and each RPC
+    stands for the one of the same name that 1.0 has.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.GetAgentCard = channel.unary_unary(
+                '/a2a_server.discovery.v1.OldDiscovery/GetAgentCard',
+                request_serializer=discovery__pb2.GetAgentCardRequest.SerializeToString,
+                response_deserializer=a2a__pb2.AgentCard.FromString,
+                _registered_method=True)
+        self.GetExtendedAgentCard = channel.unary_unary(
+                '/a2a_server.discovery.v1.OldDiscovery/GetExtendedAgentCard',
+                request_serializer=a2a__pb2.GetExtendedAgentCardRequest.SerializeToString,
+                response_deserializer=a2a__pb2.AgentCard.FromString,
+                _registered_method=True)
+
+
+class OldDiscoveryServicer:
+    """Where clients of 0.2 look for the same. This is the service's routes only: it is not served over gRPC, and each RPC
+    stands for the one of the same name that 1.0 has.
+    """
+
+    def GetAgentCard(self, request, context):
+        """The public card, in the form of 0.3.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetExtendedAgentCard(self, request, context):
+        """The card for callers with credentials, in the form of 0.3: beside the main interface's URL.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_OldDiscoveryServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'GetAgentCard': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAgentCard,
+                    request_deserializer=discovery__pb2.GetAgentCardRequest.FromString,
+                    response_serializer=a2a__pb2.AgentCard.SerializeToString,
+            ),
+            'GetExtendedAgentCard': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetExtendedAgentCard,
+                    request_deserializer=a2a__pb2.GetExtendedAgentCardRequest.FromString,
+                    response_serializer=a2a__pb2.AgentCard.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'a2a_server.discovery.v1.OldDiscovery', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('a2a_server.discovery.v1.OldDiscovery', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class OldDiscovery:
+    """Where clients of 0.2 look for the same. This is the service's routes only: it is not served over gRPC, and each RPC
+    stands for the one of the same name that 1.0 has.
+    """
+
+    @staticmethod
+    def GetAgentCard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/a2a_server.discovery.v1.OldDiscovery/GetAgentCard',
+            discovery__pb2.GetAgentCardRequest.SerializeToString,
+            a2a__pb2.AgentCard.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetExtendedAgentCard(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/a2a_server.discovery.v1.OldDiscovery/GetExtendedAgentCard',
+            a2a__pb2.GetExtendedAgentCardRequest.SerializeToString,
+            a2a__pb2.AgentCard.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)

@@ -34,3 +34,37 @@ class DiscoveryServicer(metaclass=_abc_1.ABCMeta):
         """The public card."""
 
 def add_DiscoveryServicer_to_server(servicer: DiscoveryServicer, server: _aio.Server) -> None: ...
+
+class OldDiscoveryStub:
+    """Where clients of 0.2 look for the same. This is the service's routes only: it is not served over gRPC, and each RPC
+    stands for the one of the same name that 1.0 has.
+    """
+
+    def __init__(self, channel: _aio.Channel) -> None: ...
+    GetAgentCard: _aio.UnaryUnaryMultiCallable[_discovery_pb2.GetAgentCardRequest, _a2a_pb2.AgentCard]
+    """The public card, in the form of 0.3."""
+    GetExtendedAgentCard: _aio.UnaryUnaryMultiCallable[_a2a_pb2.GetExtendedAgentCardRequest, _a2a_pb2.AgentCard]
+    """The card for callers with credentials, in the form of 0.3: beside the main interface's URL."""
+
+class OldDiscoveryServicer(metaclass=_abc_1.ABCMeta):
+    """Where clients of 0.2 look for the same. This is the service's routes only: it is not served over gRPC, and each RPC
+    stands for the one of the same name that 1.0 has.
+    """
+
+    @_abc_1.abstractmethod
+    def GetAgentCard(
+        self,
+        request: _discovery_pb2.GetAgentCardRequest,
+        context: _aio.ServicerContext[_discovery_pb2.GetAgentCardRequest, _abc.Awaitable[_a2a_pb2.AgentCard]],
+    ) -> _abc.Awaitable[_a2a_pb2.AgentCard]:
+        """The public card, in the form of 0.3."""
+
+    @_abc_1.abstractmethod
+    def GetExtendedAgentCard(
+        self,
+        request: _a2a_pb2.GetExtendedAgentCardRequest,
+        context: _aio.ServicerContext[_a2a_pb2.GetExtendedAgentCardRequest, _abc.Awaitable[_a2a_pb2.AgentCard]],
+    ) -> _abc.Awaitable[_a2a_pb2.AgentCard]:
+        """The card for callers with credentials, in the form of 0.3: beside the main interface's URL."""
+
+def add_OldDiscoveryServicer_to_server(servicer: OldDiscoveryServicer, server: _aio.Server) -> None: ...

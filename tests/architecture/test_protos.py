@@ -152,7 +152,7 @@ def test_push_configs_are_created_from_themselves_and_deleted_to_nothing() -> No
 def test_every_rpc_has_a_plain_and_a_tenant_route() -> None:
     services = (
         a2a_pb2.DESCRIPTOR.services_by_name["A2AService"],
-        discovery_pb2.DESCRIPTOR.services_by_name["Discovery"],
+        *discovery_pb2.DESCRIPTOR.services_by_name.values(),
     )
     for service in services:
         for method in service.methods:
@@ -186,3 +186,15 @@ def test_discovery_answers_the_card_at_the_well_known_address() -> None:
     (method,) = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods
     assert method.output_type is a2a_pb2.AgentCard.DESCRIPTOR
     assert routes(method)[0] == "/.well-known/agent-card.json"
+
+
+def test_what_0_2_asks_stands_for_what_1_0_has() -> None:
+    services = discovery_pb2.DESCRIPTOR.services_by_name
+    meant = {
+        method.name: method
+        for service in (services["Discovery"], a2a_pb2.DESCRIPTOR.services_by_name["A2AService"])
+        for method in service.methods
+    }
+    for method in services["OldDiscovery"].methods:
+        assert method.input_type is meant[method.name].input_type
+        assert method.output_type is meant[method.name].output_type
