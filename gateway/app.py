@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final, NoReturn
 
 import orjson
@@ -10,10 +11,9 @@ from aiohttp import web
 from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_server.errors import A2AError, ErrorCodes, Reason
-from gateway import accept
+from gateway import accept, profiles
 from gateway.calls import Calls
 from gateway.cards import Cards, Legacy
-from gateway.codec import V1
 from gateway.cors import ANYBODY, Cors
 from gateway.headers import HeaderMap
 from gateway.jsonrpc import JsonRpc
@@ -59,8 +59,7 @@ class Gateway:
         self._calls = Calls(
             upstream=upstream,
             options=options,
-            codec=V1,
-            codes=codes,
+            profile=replace(profiles.V1, codes=codes),
             header_map=HeaderMap(options.forward_headers, options.forward_well_known),
             proxies=Proxies(options.trusted_proxies, public_url),
             readers=self.readers,
@@ -72,7 +71,7 @@ class Gateway:
                 legacy=legacy_cards,
             ),
             cors=Cors(options.cors_origins),
-            writings=Writings(V1),
+            writings=Writings(profiles.V1.codec, profiles.V1.last),
         )
         self._table = Table.of([*services, DISCOVERY])
         self._rest = Rest(self._calls, self._table)

@@ -14,19 +14,19 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.errors import ErrorCodes, Violation, deadline_exceeded, refuse
+from a2a_server.errors import Violation, deadline_exceeded, refuse
 from gateway import headers
 from gateway.cards import Cards
-from gateway.codec import Codec
 from gateway.cors import Cors
 from gateway.frames import Frames
 from gateway.headers import HeaderMap
 from gateway.options import Options
+from gateway.profiles import Profile
 from gateway.proxies import Proxies
 from gateway.readers import Place, Readers
 from gateway.replies import Flow
 from gateway.streams import Relay, Writings
-from gateway.upstream import Context, Upstream
+from gateway.upstream import Answer, Context, Upstream
 from generated import a2a_pb2 as pb
 
 Query = Sequence[tuple[str, str]]
@@ -51,8 +51,7 @@ class Calls:
 
     upstream: Upstream
     options: Options
-    codec: Codec
-    codes: ErrorCodes
+    profile: Profile
     header_map: HeaderMap
     proxies: Proxies
     readers: Readers
@@ -61,13 +60,18 @@ class Calls:
     writings: Writings
 
     async def unary(self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message) -> Told:
-        answer = await self.upstream.unary(method, message, self._context(request, query))
+        answer = await self.upstream.unary(method, message, self.context(request, query))
         told = answer.message
         if isinstance(told, pb.AgentCard):
             told = self.cards.with_doors(told, self.proxies.base(request))
-        extra = headers.outgoing(answer.metadata, answer.trailers) if answer.metadata or answer.trailers else ()
-        encode = self.codec.encode_kept if _reads(method) else self.codec.encode
+        extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
+        codec = self.profile.codec
+        encode = codec.encode_kept if _reads(method) else codec.encode
         return Told(encode(told), told, extra)
+
+    def fields(self, request: web.BaseRequest, answer: Answer) -> Sequence[tuple[str, str]]:
+        """What goes with an answer."""
+        return headers.outgoing(answer.metadata, answer.trailers, self.profile.echo(request.headers))
 
     async def stream(
         self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message, *, frames: Frames
@@ -75,27 +79,32 @@ class Calls:
         kind = GetMessageClass(method.output_type)
         place = Place(request, frames.comment)
         with self.readers.admit(place, self.proxies.client(request)):
-            stream = await self.upstream.stream(method, message, self._context(request, query))
+            stream = await self.upstream.stream(method, message, self.context(request, query))
             relay = Relay(
                 place=place,
                 frames=frames,
                 kind=kind,
                 writings=self.writings,
-                codes=self.codes,
+                profile=self.profile,
                 extra=self.cors.fields(request),
+                echo=self.profile.echo(request.headers),
             )
             return await relay.run(stream)
 
-    def _context(self, request: web.BaseRequest, query: Query) -> Context:
+    def context(self, request: web.BaseRequest, query: Query) -> Context:
+        """What a request says beside its message."""
         found = self.header_map.incoming(request.headers)
         for name, value in query:
             if name == VERSION:  # as parameter (VERS-06); pipelines refuse values that differ
                 found.metadata[headers.VERSION] = (*found.metadata.get(headers.VERSION, ()), value)
             elif name == CURSOR:
                 _agree(found.metadata, value)
+        profile = self.profile
+        if profile.metadata:
+            found.metadata.update(profile.metadata)
         if found.timeout == 0:  # before anything has begun; what is quick would be answered all the same
             raise deadline_exceeded(0)
-        return Context(found.metadata, found.timeout, self.proxies.client(request), found.binary)
+        return Context(found.metadata, found.timeout, self.proxies.client(request), found.binary, profile.spoken)
 
 
 @lru_cache(maxsize=256)

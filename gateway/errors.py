@@ -6,7 +6,7 @@ import base64
 import math
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ _JSONRPC: dict[int, Reason] = {
     code.FAILED_PRECONDITION: Reason.UNSUPPORTED_OPERATION,
     code.UNIMPLEMENTED: Reason.UNSUPPORTED_OPERATION,
 }
-_STANDARD = {
+STANDARD = {
     -32700: "Invalid JSON payload",
     -32600: "Request payload validation error",
     -32601: "Method not found",
@@ -77,6 +77,8 @@ class Failure:
     details: list[dict[str, Any]]
     jsonrpc: int
     headers: Headers = ()
+    reason: Reason | None = None
+    """The row of the catalogue, if it is one that is known here."""
 
     def rest(self) -> bytes:
         """The body of REST (ERRS-02); its `code` is the HTTP number."""
@@ -89,31 +91,35 @@ class Failure:
 
     def jsonrpc_error(self) -> dict[str, Any]:
         """The error object of JSON-RPC (ERRS-04, JRPC-08). What has a standard message begins with it."""
-        standard = _STANDARD.get(self.jsonrpc, "")
-        own = "" if self.message.rstrip(".") == standard else self.message
-        error: dict[str, Any] = {"code": self.jsonrpc, "message": ": ".join(filter(None, (standard, own)))}
+        error: dict[str, Any] = {"code": self.jsonrpc, "message": begun_with(STANDARD, self.jsonrpc, self.message)}
         if self.details:
             error["data"] = self.details
         return error
 
 
-def failure_of(error: A2AError | StatusError, codes: ErrorCodes = "1.0.1") -> Failure:
+def begun_with(standard: Mapping[int, str], number: int, own: str) -> str:
+    """The message that a specification gives a number, if it does, and behind it what there is to add."""
+    first = standard.get(number, "")
+    return ": ".join(filter(None, (first, "" if own.rstrip(".") == first else own)))
+
+
+def failure_of(error: A2AError | StatusError, codes: ErrorCodes = "1.0.1", form: type[Failure] = Failure) -> Failure:
     """Say an error in the words of the bindings."""
     if isinstance(error, A2AError):
-        return _failure(status_of(error, codes), (), codes)
-    return _failure(error.status, error.metadata, codes)
+        return _failure(status_of(error, codes), (), codes, form)
+    return _failure(error.status, error.metadata, codes, form)
 
 
-def explain(error: Exception, codes: ErrorCodes = "1.0.1") -> Failure:
+def explain(error: Exception, codes: ErrorCodes = "1.0.1", form: type[Failure] = Failure) -> Failure:
     """Say any error; the log, and only the log, is told about those that nobody meant for a client (ERRS-07)."""
     if isinstance(error, A2AError | StatusError):
-        return failure_of(error, codes)
+        return failure_of(error, codes, form)
     incident = secrets.token_hex(8)
     log.error("gateway.failed", incident=incident, exc_info=error)
-    return failure_of(A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}), codes)
+    return failure_of(A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}), codes, form)
 
 
-def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes) -> Failure:
+def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, form: type[Failure]) -> Failure:
     shown, headers = [], []
     reason: Reason | None = None
     message = status.message
@@ -132,13 +138,14 @@ def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes) -
         shown.append(_detail(packed))
     if not any(name == "WWW-Authenticate" for name, _ in headers):
         headers += [("WWW-Authenticate", str(value)) for name, value in trailers if name == "www-authenticate"]
-    return Failure(
+    return form(
         http=reason.http(codes) if reason else _HTTP.get(status.code, 500),
         code=status.code,
         message=message,
         details=shown,
         jsonrpc=(reason or _JSONRPC.get(status.code, Reason.INTERNAL)).jsonrpc_code,
         headers=headers,
+        reason=reason,
     )
 
 

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from a2a_server.errors import Violation, refuse
 from gateway.options import RESERVED
@@ -18,6 +19,11 @@ TIMEOUT = "grpc-timeout"
 VERSION = "a2a-version"
 EXTENSIONS = "a2a-extensions"
 CURSOR = "last-event-id"
+SPOKEN = "a2a-server-spoken"
+SCHEMES = "a2a-server-schemes"
+
+_OURS = frozenset({SPOKEN, SCHEMES})
+"""What this gateway says to the upstream beside a request; no client says it in its stead."""
 
 _NAME = re.compile(r"[0-9a-z_.-]{1,256}")
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
@@ -42,7 +48,11 @@ class Incoming:
 class HeaderMap:
     """Decides which request headers travel on, and under which name."""
 
-    def __init__(self, forward: Iterable[str], well_known: Iterable[str]) -> None:
+    def __init__(
+        self, forward: Iterable[str], well_known: Iterable[str], renamed: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`renamed` headers always travel on, under a name of ours."""
+        self._renamed = renamed
         names = [name.lower() for name in forward]
         self._exact = frozenset(name for name in names if not name.endswith("*"))
         self._prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
@@ -79,9 +89,12 @@ class HeaderMap:
     def _target(self, name: str) -> str:
         if name == TIMEOUT:
             return _DEADLINE
+        if name in self._renamed:
+            return self._renamed[name]
         listed = name in self._exact or (self._prefixes and name.startswith(self._prefixes))
         if listed and name not in RESERVED:
-            return name.removeprefix(PREFIX) if _NAME.fullmatch(name) else ""
+            target = name.removeprefix(PREFIX)
+            return target if _NAME.fullmatch(name) and target not in _OURS else ""
         return WELL_KNOWN + name if name in self._well_known else ""
 
 
@@ -122,11 +135,13 @@ def _decoded(header: str, value: str) -> Iterable[bytes]:
             refuse([Violation(header, "must be base64, as metadata whose name ends in -bin is binary")])
 
 
-def outgoing(metadata: Metadata, trailers: Metadata = ()) -> Sequence[tuple[str, str]]:
-    """Name metadata as grpc-gateway does; the extensions that are active also get the protocol's own name (SPAR-02)."""
+def outgoing(
+    metadata: Metadata, trailers: Metadata = (), echo: Sequence[str] = ("A2A-Extensions",)
+) -> Sequence[tuple[str, str]]:
+    """Name metadata as grpc-gateway does; active extensions also under the protocol's own names (SPAR-02)."""
     headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
     headers += [("Grpc-Trailer-" + name, _text(value)) for name, value in trailers if not name.startswith("grpc-")]
-    headers += [("A2A-Extensions", _text(value)) for name, value in metadata if name == EXTENSIONS]
+    headers += [(own, _text(value)) for name, value in metadata if name == EXTENSIONS for own in echo]
     return headers
 
 

@@ -15,7 +15,6 @@ from a2a_server.errors import A2AError, Reason, Violation
 from gateway import accept, body
 from gateway.calls import Calls, Query, query_of
 from gateway.codec import NotJson, loads
-from gateway.errors import explain
 from gateway.frames import JsonRpcFrames
 from gateway.replies import Answering, Reply
 
@@ -69,7 +68,7 @@ class JsonRpc:
         method = self.methods.get(envelope.method)
         if method is None:
             wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
-        message = self.calls.codec.decode(envelope.params, GetMessageClass(method.input_type))
+        message = self.calls.profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
         if method.server_streaming:
             accept.stream(request.headers.get("Accept"))
             form = JsonRpcFrames(envelope.request_id)
@@ -79,7 +78,7 @@ class JsonRpc:
         return Reply(text, accept.JSON, told.headers)
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
-        failure = explain(error, self.calls.codes)
+        failure = self.calls.profile.explain(error)
         text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
         http = failure.http if failure.http in _HTTP_LEVEL else 200
         return Reply(text, accept.JSON, failure.headers, status=http)

@@ -13,7 +13,6 @@ from gateway import accept, body, frames
 from gateway.binding import bind
 from gateway.calls import Calls, query_of, versions_asked
 from gateway.content import content_of
-from gateway.errors import explain
 from gateway.replies import Answering, Reply
 from gateway.routes import Route, Table, Unknown, WrongVerb
 from generated import a2a_pb2 as pb
@@ -33,10 +32,11 @@ class Rest:
         route, _ = match = self.table.match(request.method, path)
         method, accepted = route.method, accept.asked(request.headers)
         public = _is_public(method)
-        kind = (accept.stream if method.server_streaming else accept.unary)(None if public else accepted)
+        profile = self.calls.profile
+        kind = (accept.stream if method.server_streaming else profile.unary)(None if public else accepted)
         parameters = query_of(query)
         raw = await self._body(request, route)
-        message = bind(match, parameters, raw, self.calls.codec, max_depth=self.calls.options.max_depth)
+        message = bind(match, parameters, raw, profile.codec, max_depth=self.calls.options.max_depth)
         if method.server_streaming:
             form = frames.LINES if kind == accept.NDJSON else frames.REST
             return await self.calls.stream(request, parameters, method, message, frames=form)
@@ -45,7 +45,7 @@ class Rest:
             assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
             json = self.calls.cards.written(told.message, versions_asked(request, parameters))
             return self.calls.cards.answer(request, json, told.headers)
-        json = content_of(route, told.message, self.calls.codec) if route.response_body else told.json
+        json = content_of(route, told.message, profile.codec) if route.response_body else told.json
         return Reply(json, kind, told.headers)
 
     async def _body(self, request: web.BaseRequest, route: Route) -> bytes:
@@ -56,9 +56,9 @@ class Rest:
         return await body.read(request, self.calls.options)
 
     def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
-        failure = explain(_as_a2a(error), self.calls.codes)
+        failure = self.calls.profile.explain(_as_a2a(error))
         allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
-        kind = accept.of_error(accept.asked(request.headers))
+        kind = self.calls.profile.refusal(accept.asked(request.headers))
         return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
 
 

@@ -11,11 +11,10 @@ from typing import Any, cast
 
 from google.protobuf.message import Message
 
-from a2a_server.errors import ErrorCodes
 from gateway import headers
 from gateway.codec import Codec
-from gateway.errors import explain
 from gateway.frames import Frames
+from gateway.profiles import Profile
 from gateway.readers import FAREWELL_SECONDS, Place
 from gateway.replies import Fields, Flow
 from gateway.upstream import Item, Stream
@@ -29,8 +28,10 @@ class Writings:
     All readers of a task are given the very same batch, one after another, so that to remember one is enough.
     """
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, last: Codec) -> None:
         self._codec = codec
+        self._last = last
+        """Writes the item that a stream ends with."""
         self._batch: Batch = ()
         self._form: tuple[object, ...] = ()
         self._bytes = b""
@@ -49,7 +50,11 @@ class Writings:
 
     def _made(self, batch: Batch, kind: type[Message], frames: Frames, flow: Flow) -> bytes:
         event, encode = frames.event, self._codec.encode_wire
-        return flow.framed(b"".join([event(item.number, encode(kind, item.wire)) for item in batch]))
+        if self._last is self._codec or not getattr(batch, "ends", False):
+            return flow.framed(b"".join([event(item.number, encode(kind, item.wire)) for item in batch]))
+        *items, last = batch
+        events = [event(item.number, encode(kind, item.wire)) for item in items]
+        return flow.framed(b"".join([*events, event(last.number, self._last.encode_wire(kind, last.wire))]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +65,10 @@ class Relay:
     frames: Frames
     kind: type[Message]
     writings: Writings
-    codes: ErrorCodes
+    profile: Profile
     extra: Fields
+    echo: Sequence[str]
+    """The headers that tell which extensions are active."""
 
     async def run(self, stream: Stream) -> Flow:
         """Write all events; what goes wrong before the first one is raised."""
@@ -85,7 +92,8 @@ class Relay:
             raise farewell from None
 
     def _opening(self, flow: Flow, stream: Stream, first: Batch) -> bytes:
-        head = flow.head(self.frames.content_type, [*_FIELDS, *headers.outgoing(stream.metadata), *self.extra])
+        told = headers.outgoing(stream.metadata, echo=self.echo)
+        head = flow.head(self.frames.content_type, [*_FIELDS, *told, *self.extra])
         # HEAD has waited for the first event, too, because it may be an error.
         return head if self.place.request.method == "HEAD" else head + self._bytes(flow, first)
 
@@ -139,7 +147,7 @@ class Relay:
     async def _say(self, error: Exception) -> None:
         try:
             async with asyncio.timeout(FAREWELL_SECONDS):
-                await self.place.write(self.frames.error(explain(error, self.codes)))
+                await self.place.write(self.frames.error(self.profile.explain(error)))
         except TimeoutError:  # nobody reads
             self.place.abort()
 

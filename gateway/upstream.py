@@ -36,6 +36,8 @@ class Context(NamedTuple):
     """The client's address, as far as it can be trusted."""
     binary: Mapping[str, Sequence[bytes]] = MappingProxyType({})
     """Metadata whose names end in -bin."""
+    spoken: str = "1.0"
+    """The client's version; what it asks for has become a request of 1.0."""
 
 
 class Answer(NamedTuple):

@@ -42,5 +42,5 @@ class OpenApiPage:
         return answer.message.SerializeToString(deterministic=True)
 
     def _describe(self, card: bytes, base: str) -> bytes:
-        told = document(self._table, card=pb.AgentCard.FromString(card), server=base, codes=self._calls.codes)
+        told = document(self._table, card=pb.AgentCard.FromString(card), server=base, codes=self._calls.profile.codes)
         return orjson.dumps(told)

@@ -1,0 +1,72 @@
+"""Ways of speaking: how one version spells messages, errors and headers, a record each (CONF-01 to -05, -16, -19)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from a2a_server.errors import A2AError, ErrorCodes, Reason
+from gateway import accept, codec
+from gateway.codec import Codec
+from gateway.errors import Failure, explain
+
+_VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
+_LONGEST_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Profile:
+    """One way of speaking. A version has several when its JSON has several spellings."""
+
+    spoken: str
+    """The version, in the word for it that upstreams are told."""
+    codec: Codec
+    """Reads requests, writes answers and the items of streams."""
+    last: Codec
+    """Writes the item that ends a stream."""
+    codes: ErrorCodes = "1.0.1"
+    """Which column of the catalogue errors take their numbers from."""
+    failure: type[Failure] = Failure
+    """The shapes of errors."""
+    unary: Callable[[str | None], str] = accept.unary
+    """The media type of an answer, by what the client accepts."""
+    refusal: Callable[[str | None], str] = accept.of_error
+    """The media type of an error over REST; there always is one."""
+    extensions: Sequence[str] = ("A2A-Extensions",)
+    """The headers by which extensions are asked for, and told to be active; the first one where none is asked for."""
+    metadata: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What upstreams are told beside every request."""
+    accepts: str = ""
+    """The one version that `A2A-Version` may name; empty where upstreams judge it."""
+    signs: str = ""
+    """By what a request is known to be of this version."""
+
+    def explain(self, error: Exception) -> Failure:
+        return explain(error, self.codes, self.failure)
+
+    def check(self, asked: Sequence[str]) -> None:
+        """Refuse a request that says to be of another version than it looks (CONF-16, CONF-17)."""
+        if any(_major_minor(value.strip()) not in {"", self.accepts} for value in asked):
+            requested = ",".join(dict.fromkeys(asked))[:_LONGEST_SHOWN]
+            raise A2AError(
+                Reason.VERSION_NOT_SUPPORTED,
+                f'{self.signs} is A2A {self.accepts}, but A2A-Version says "{requested}".',
+                metadata={"requestedVersion": requested, "supportedVersions": self.accepts},
+            )
+
+    def echo(self, asked: Mapping[str, str]) -> Sequence[str]:
+        """The headers that tell active extensions, for a request with these headers: as it has spelled them."""
+        if len(self.extensions) == 1:
+            return self.extensions
+        return [name for name in self.extensions if name in asked] or self.extensions[:1]
+
+
+V1: Final = Profile(spoken="1.0", codec=codec.V1, last=codec.V1)
+
+
+def _major_minor(value: str) -> str:
+    """Drop the patch, which plays no part (VERS-04); what is no version stays as it is."""
+    match = _VERSION.fullmatch(value)
+    return match[1] if match else value
