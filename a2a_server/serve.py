@@ -15,6 +15,8 @@ from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sqlite.store import SqliteStore
+from a2a_server.compat import cards as old_cards
+from a2a_server.compat.superset import superset
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
 from a2a_server.ports.agent import Agent, InternalEvent
@@ -34,7 +36,7 @@ from a2a_server.transport.tls import server_context
 from a2a_server.transport.watchdog import Watchdog
 from gateway.app import Gateway
 from gateway.card_file import CardFileError, WithCard, read_card
-from gateway.cards import doors_at
+from gateway.cards import Legacy, doors_at, old_doors_at
 from gateway.channel import ChannelUpstream, UnusableOptions
 from gateway.door import HttpDoor
 from gateway.drain import Drainable
@@ -144,6 +146,8 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     authenticator = authenticator_of(settings)
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     interfaces = [interface_of(settings, doors.grpc_at), *(doors_at(base) if base else ())]
+    if settings.legacy.enabled:
+        interfaces += old_doors_at(base) if base else ()
     core = Core(
         agent=agent,
         store=store,
@@ -194,7 +198,14 @@ async def leave(door: HttpDoor, gateway: Gateway, upstream: Drainable, grace: fl
 def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
     keys = (settings.auth.api_key_header,) if settings.auth.api_keys else ()
     options = replace(settings.gateway, forward_headers=(*settings.gateway.forward_headers, *keys))
-    return Gateway(upstream, base=base, public_url=settings.public_url, options=options, codes=settings.error_codes)
+    return Gateway(
+        upstream,
+        base=base,
+        public_url=settings.public_url,
+        options=options,
+        codes=settings.error_codes,
+        legacy_cards=Legacy(old_cards.downgrade, superset) if settings.legacy.enabled else None,
+    )
 
 
 Unusable = (UnusableOptions, CardFileError)

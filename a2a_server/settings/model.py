@@ -172,7 +172,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for fault in (self._url_fault(), self._reach_fault(), self._tls_fault(), self._tenant_fault()):
+        for fault in (
+            self._url_fault(),
+            self._reach_fault(),
+            self._tls_fault(),
+            self._tenant_fault(),
+            self._card_fault(),
+        ):
             if fault:
                 raise wrong(*fault)
         return self
@@ -214,3 +220,8 @@ class Settings(BaseSettings):
         except ValueError:
             return "default_tenant", self.default_tenant, f"must be one of the tenants: {', '.join(self.tenants)}"
         return None
+
+    def _card_fault(self) -> tuple[str, object, str] | None:
+        if self.gateway.card_form != "0.3" or self.legacy.enabled:
+            return None
+        return "gateway.card_form", self.gateway.card_form, "needs legacy.enabled: 0.3 is not served"

@@ -47,7 +47,7 @@ def extend(card: pb.AgentCard, caller: Caller) -> pb.AgentCard:
 
 
 def urls(card: dict[str, Any]) -> list[str]:
-    return [door["url"] for door in card["supportedInterfaces"]]
+    return [door["url"] for door in card["supportedInterfaces"] if door["protocolVersion"] == "1.0"]
 
 
 @pytest.mark.req("CARD-01", "CARD-02", "CARD-05", "CARD-06", "CARD-07", "CARD-10", "CACH-01", "CACH-02", "CACH-03")
@@ -61,10 +61,14 @@ async def test_the_card_is_at_its_well_known_path_for_everybody() -> None:
         assert answer.headers["Vary"] == "A2A-Version"
         assert {"ETag", "Last-Modified"} <= set(answer.headers)
         assert set(answer.json) >= REQUIRED
-        assert [(door["protocolBinding"], door["protocolVersion"]) for door in answer.json["supportedInterfaces"]] == [
+        assert [(door["protocolBinding"], door["protocolVersion"]) for door in answer.json["supportedInterfaces"]][
+            :5
+        ] == [
             ("GRPC", "1.0"),
             ("HTTP+JSON", "1.0"),
             ("JSONRPC", "1.0"),
+            ("JSONRPC", "0.3"),
+            ("HTTP+JSON", "0.3"),
         ]
         assert "ann" not in answer.body.decode()
         assert server.core.card.name == answer.json["name"]

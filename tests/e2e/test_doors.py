@@ -156,9 +156,11 @@ async def test_a_task_is_the_same_wherever_it_is_looked_at(running: Running) -> 
 async def test_the_card_leads_to_every_door_of_the_server(running: Running) -> None:
     """The gateway tells the doors of the server behind it as well as its own."""
     async with through_all(running) as clients:
-        near = await clients["grpc"].discovery.GetAgentCard(GetAgentCardRequest())
-        assert await clients["rest"].discovery.GetAgentCard(GetAgentCardRequest()) == near
-        far = await clients["rest-far"].discovery.GetAgentCard(GetAgentCardRequest())
+        near, through, far = [
+            await clients[door].discovery.GetAgentCard(GetAgentCardRequest(), metadata=(("a2a-version", "1.0"),))
+            for door in ("grpc", "rest", "rest-far")
+        ]
+    assert through == near
     doors = [(door.protocol_binding, door.url.rstrip("/")) for door in near.supported_interfaces]
     assert set(doors) == {
         ("GRPC", f"127.0.0.1:{running.grpc_port}"),

@@ -88,10 +88,12 @@ def test_calls_go_through_to_a_server_in_another_process(tmp_path: Path) -> None
         assert f"{door.url}/message:send" in door.welcome
         status, _, card = door.ask("GET", "/.well-known/agent-card.json")
         assert status == 200
-        assert [(one["protocolBinding"], one["url"]) for one in card["supportedInterfaces"]] == [
+        assert [(one["protocolBinding"], one["url"]) for one in card["supportedInterfaces"]][:5] == [
             ("GRPC", server.address),
             ("HTTP+JSON", door.url),
             ("JSONRPC", door.url + "/"),
+            ("JSONRPC", door.url + "/"),  # of 0.3, these two
+            ("HTTP+JSON", door.url),
         ]
         status, _, sent = door.ask("POST", "/message:send", BODY)
         assert (status, sent["task"]["status"]["state"]) == (200, "TASK_STATE_COMPLETED")
@@ -178,7 +180,8 @@ def test_what_it_does_is_set_by_flags_file_and_environment(tmp_path: Path) -> No
     ):
         card = door.ask("GET", "/.well-known/agent-card.json")[2]
         urls = [one["url"] for one in card["supportedInterfaces"]]
-        assert urls == ["https://agents.example/a2a", "https://agents.example/a2a/"]
+        base = "https://agents.example/a2a"
+        assert urls == [base, base + "/", base + "/", base]
         assert door.ask("POST", "/message:send", {**BODY, "metadata": {"padding": "x" * 200}})[0] == 413
 
 
@@ -188,7 +191,8 @@ def test_a_card_may_come_from_a_file(tmp_path: Path) -> None:
     with gateway("--upstream", "127.0.0.1:1", "--card", "card.json", cwd=tmp_path) as door:
         shown = door.ask("GET", "/.well-known/agent-card.json")[2]
         assert (shown["name"], shown["version"]) == ("Filed", "7")
-        assert [one["protocolBinding"] for one in shown["supportedInterfaces"]] == ["HTTP+JSON", "JSONRPC"]
+        doors = [(one["protocolBinding"], one["protocolVersion"]) for one in shown["supportedInterfaces"]]
+        assert doors == [("HTTP+JSON", "1.0"), ("JSONRPC", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")]
 
 
 UPSTREAM = ("--upstream", "127.0.0.1:1")

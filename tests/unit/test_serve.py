@@ -69,10 +69,12 @@ async def test_the_card_names_the_doors_that_are_open() -> None:
     async with open_server(auth=AUTH) as (server, _), grpc.aio.insecure_channel(str(server.grpc)) as channel:
         card = await discovery_pb2_grpc.DiscoveryStub(channel).GetAgentCard(discovery_pb2.GetAgentCardRequest())
     assert server.grpc.port != 0
-    assert [(door.protocol_binding, door.url, door.protocol_version) for door in card.supported_interfaces] == [
+    assert [(door.protocol_binding, door.url, door.protocol_version) for door in card.supported_interfaces][:5] == [
         ("GRPC", str(server.grpc), "1.0"),
         ("HTTP+JSON", f"http://{server.http}", "1.0"),
         ("JSONRPC", f"http://{server.http}/", "1.0"),
+        ("JSONRPC", f"http://{server.http}/", "0.3"),
+        ("HTTP+JSON", f"http://{server.http}", "0.3"),
     ]
     assert set(card.security_schemes) == {"bearer", "apiKey"}
 

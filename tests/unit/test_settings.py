@@ -67,6 +67,7 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         "A2A_GATEWAY__FORWARD_HEADERS": "a2a-*,x-team",
         "A2A_GATEWAY__CORS_ORIGINS": "https://a.example",
         "A2A_UPSTREAM__ADDRESSES": "a:1,b:2",
+        "A2A_GATEWAY__CARD_FORM": "1.0",
         "A2A_LEGACY__ENABLED": "no",
         "A2A_LEGACY__WAIT": "always",
     }
@@ -83,6 +84,7 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.gateway.trusted_proxies == ("10.0.0.0/8", "::1")
     assert settings.gateway.forward_headers == ("a2a-*", "x-team")
     assert settings.gateway.cors_origins == ("https://a.example",)
+    assert settings.gateway.card_form == "1.0"
     assert settings.upstream.addresses == ("a:1", "b:2")
     assert settings.legacy == LegacyOptions(enabled=False, wait="always")
 
@@ -113,6 +115,11 @@ CREDENTIAL = {"owner": "ann", "hash": HASH}
 
 # what is set, where → what is said
 WRONG = [
+    ({"gateway": {"card_form": "2"}}, "gateway.card_form = '2' (flag): Input should be 'auto', '1.0' or '0.3'"),
+    (
+        {"gateway": {"card_form": "0.3"}, "legacy": {"enabled": False}},
+        "gateway.card_form = '0.3' (flag): needs legacy.enabled: 0.3 is not served",
+    ),
     ({"legacy": {"wait": "perhaps"}}, "legacy.wait = 'perhaps' (flag): Input should be 'auto', 'always' or 'never'"),
     ({"grpc": "50051"}, "grpc = '50051' (flag): must be HOST:PORT, such as 127.0.0.1:50051"),
     ({"grpc": "0.0.0.0:1"}, "grpc = '0.0.0.0:1' (flag): without authentication only this machine may call"),
