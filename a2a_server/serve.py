@@ -16,6 +16,7 @@ from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.compat import cards as old_cards
+from a2a_server.compat.options import Options as CompatOptions
 from a2a_server.compat.superset import superset
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
@@ -30,9 +31,11 @@ from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import GrpcDoor
 from a2a_server.transport.servicer import Servicer
+from a2a_server.transport.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.streams import OpenStreams
 from a2a_server.transport.tenants import Tenants
 from a2a_server.transport.tls import server_context
+from a2a_server.transport.versions import LEGACY
 from a2a_server.transport.watchdog import Watchdog
 from gateway.app import Gateway
 from gateway.card_file import CardFileError, WithCard, read_card
@@ -148,6 +151,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     interfaces = [interface_of(settings, doors.grpc_at), *(doors_at(base) if base else ())]
     if settings.legacy.enabled:
         interfaces += old_doors_at(base) if base else ()
+        interfaces.append(old_interface_of(settings, doors.grpc_at))
     core = Core(
         agent=agent,
         store=store,
@@ -159,7 +163,8 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     )
     await core.start()
     pipeline = Pipeline(core.operations, authenticator, rules_of(settings, core.card), streams_of(settings))
-    await doors.grpc.serve(Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca)))
+    servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
+    await doors.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
     if doors.http is not None:
         gateway = gateway_of(settings, LocalUpstream(pipeline, store, Answer), base)
         await gateway.start()
@@ -270,6 +275,20 @@ def rules_of(settings: Settings, card: pb.AgentCard) -> Rules:
 def streams_of(settings: Settings) -> OpenStreams:
     options = settings.streams
     return OpenStreams(per_caller=options.per_caller, total=options.total, write_timeout=options.write_timeout)
+
+
+def old_servicer_of(settings: Settings, pipeline: Pipeline) -> LegacyServicer | None:
+    if not settings.legacy.enabled:
+        return None
+    options = CompatOptions(raw_files=settings.legacy.raw_files, wait_unasked=settings.legacy.wait == "always")
+    return LegacyServicer(pipeline, options, peer_names=bool(settings.tls.client_ca))
+
+
+def old_interface_of(settings: Settings, address: Address) -> pb.AgentInterface:
+    """0.3 writes the address of the gRPC door as a URL; what a proxy in front of it speaks, `public_url` tells."""
+    secure = settings.tls.cert or (settings.public_grpc and settings.public_url.startswith("https:"))
+    url = f"{'https' if secure else 'http'}://{settings.public_grpc or reachable(address)}"
+    return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=LEGACY)
 
 
 def interface_of(settings: Settings, address: Address) -> pb.AgentInterface:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +15,10 @@ from a2a_server.compat.options import Options
 Translate = Callable[[Any, Options], Message]
 
 
+def _none(_: Message) -> Sequence[str]:
+    return ()
+
+
 class Call(NamedTuple):
     rpc: str
     """The RPC of 1.0."""
@@ -22,6 +26,8 @@ class Call(NamedTuple):
     """From 0.3; raises INVALID_PARAMS with all that cannot be mapped."""
     answer: Translate | None
     """To 0.3; None = a stream, whose items go through `events.downgrade`: that has to know which one is the last."""
+    schemes: Callable[[Any], Sequence[str]] = _none
+    """All that the request's push config offers, of which 1.0's has room for one (CONF-34)."""
 
 
 def _plain(translate: Callable[[Any], Message]) -> Translate:
@@ -35,13 +41,16 @@ def _nothing(empty: Empty, _: Options) -> Empty:
 
 CALLS: Final[Mapping[str, Call]] = MappingProxyType(
     {
-        "SendMessage": Call("SendMessage", sends.upgrade, events.downgrade_answer),
-        "SendStreamingMessage": Call("SendStreamingMessage", sends.upgrade, None),
+        "SendMessage": Call("SendMessage", sends.upgrade, events.downgrade_answer, sends.schemes_of),
+        "SendStreamingMessage": Call("SendStreamingMessage", sends.upgrade, None, sends.schemes_of),
         "GetTask": Call("GetTask", _plain(requests.upgrade_get), tasks.downgrade),
         "CancelTask": Call("CancelTask", _plain(requests.upgrade_cancel), tasks.downgrade),
         "TaskSubscription": Call("SubscribeToTask", _plain(requests.upgrade_subscribe), None),
         "CreateTaskPushNotificationConfig": Call(
-            "CreateTaskPushNotificationConfig", push_requests.upgrade_create, _plain(push.downgrade)
+            "CreateTaskPushNotificationConfig",
+            push_requests.upgrade_create,
+            _plain(push.downgrade),
+            push_requests.schemes_of,
         ),
         "GetTaskPushNotificationConfig": Call(
             "GetTaskPushNotificationConfig", _plain(push_requests.upgrade_get), _plain(push.downgrade)

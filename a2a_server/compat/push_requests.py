@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from a2a_server.compat import names, push
 from a2a_server.compat.faults import Faults, settle
 from a2a_server.compat.options import DEFAULT, Options
@@ -25,6 +27,10 @@ def upgrade_create(
     config.id = _agree(legacy.config_id, config.id, "config_id", faults)
     settle(faults)
     return config
+
+
+def schemes_of(legacy: v03.CreateTaskPushNotificationConfigRequest) -> Sequence[str]:
+    return push.schemes_of(legacy.config.push_notification_config)
 
 
 def upgrade_get(legacy: v03.GetTaskPushNotificationConfigRequest) -> pb.GetTaskPushNotificationConfigRequest:

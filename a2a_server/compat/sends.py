@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from a2a_server.compat import messages, push
 from a2a_server.compat.faults import Faults, settle
 from a2a_server.compat.options import DEFAULT, Options
@@ -35,6 +37,10 @@ def _upgrade_configuration(
         push.upgrade_into(config, legacy.push_notification, options, "configuration.push_notification.", faults)
     if legacy.history_length:  # 0 = all of it, which in 1.0 is said by saying nothing
         request.configuration.history_length = legacy.history_length
+
+
+def schemes_of(legacy: v03.SendMessageRequest) -> Sequence[str]:
+    return push.schemes_of(legacy.configuration.push_notification)
 
 
 def downgrade(request: pb.SendMessageRequest, options: Options = DEFAULT) -> v03.SendMessageRequest:

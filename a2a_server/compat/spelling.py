@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from a2a_server.compat.kept import KEY
-from a2a_server.errors import A2AError, Violation
+from a2a_server.errors import A2AError, Reason, Violation
 
 Rules = Sequence[tuple[re.Pattern[str], str]]
 
@@ -59,18 +59,39 @@ _RULES: Final[Mapping[str, Rules]] = MappingProxyType(
 )
 
 
+_EXTENSIONS: Final = _rules(**{"a2a-extensions": "x-a2a-extensions"})
+"""Of metadata, which every RPC has."""
+
+
 def respell(error: A2AError, rpc: str) -> A2AError:
     """Return the same error for a client that called this RPC of 0.3."""
-    if not error.violations:
+    reason = reason_of(error, rpc)
+    if not error.violations and reason is error.reason:
         return error
-    violations = [Violation(_respell(fault.field, _RULES[rpc]), fault.description) for fault in error.violations]
-    message = error.message
-    head, new = error.violations[0].field, violations[0].field
-    if message.startswith(f"{head}: "):  # a single fault is told in the message, too
-        message = new + message.removeprefix(head)
+    rules = (*_RULES[rpc], *_EXTENSIONS)
+    violations = [Violation(_respell(fault.field, rules), fault.description) for fault in error.violations]
     return A2AError(
-        error.reason, message, metadata=error.metadata, violations=violations, retry_after=error.retry_after
+        reason,
+        _message(error, violations),
+        metadata=error.metadata,
+        violations=violations,
+        retry_after=error.retry_after,
     )
+
+
+def reason_of(error: A2AError, rpc: str) -> Reason:
+    """0.3 has one error for a card that is not offered and for one that is missing (LCRD-05)."""
+    if rpc == "GetAgentCard" and error.reason is Reason.UNSUPPORTED_OPERATION:
+        return Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED
+    return error.reason
+
+
+def _message(error: A2AError, violations: Sequence[Violation]) -> str:
+    """A single fault is told in the message, too."""
+    head = error.violations[0].field if violations else ""
+    if violations and error.message.startswith(f"{head}: "):
+        return violations[0].field + error.message.removeprefix(head)
+    return error.message
 
 
 def _respell(field: str, rules: Rules) -> str:

@@ -51,6 +51,7 @@ class TaskOverError(A2AError):
     """There is nothing to subscribe to: the task is finished (SUBS-03). In 0.3 that is no error (LGRP-03)."""
 
     def __init__(self, task: pb.Task) -> None:
+        self.task_id = task.id
         state = pb.TaskState.Name(task.status.state)
         text = f"The task is {state} and will not change any more. Get it instead."
         super().__init__(Reason.UNSUPPORTED_OPERATION, text, metadata={"taskId": task.id, "state": state})

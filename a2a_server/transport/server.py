@@ -13,13 +13,15 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.servicer import Servicer
+from a2a_server.transport.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.tls import credentials
-from generated import a2a_pb2, discovery_pb2
+from generated import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
 
 SERVICES = (
     a2a_pb2.DESCRIPTOR.services_by_name["A2AService"],
     discovery_pb2.DESCRIPTOR.services_by_name["Discovery"],
 )
+LEGACY = a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"]
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 
@@ -49,10 +51,19 @@ class GrpcDoor:
             return self._server.add_insecure_port(address)
         return self._server.add_secure_port(address, credentials(self._tls))
 
-    async def serve(self, servicer: Servicer, services: Sequence[ServiceDescriptor] = SERVICES) -> None:
-        """Answer calls."""
+    async def serve(
+        self,
+        servicer: Servicer,
+        services: Sequence[ServiceDescriptor] = SERVICES,
+        *,
+        legacy: LegacyServicer | None = None,
+    ) -> None:
+        """Answer calls, those of 0.3 if there is somebody to answer them."""
         names = [service.full_name for service in services]
         self._server.add_generic_rpc_handlers([servicer.handlers(service) for service in services])
+        if legacy is not None:
+            names.append(LEGACY.full_name)
+            self._server.add_generic_rpc_handlers([legacy.handlers(LEGACY)])
         self._add_helpers([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
         await self._server.start()
         for name in ("", *names):

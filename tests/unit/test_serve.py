@@ -10,11 +10,12 @@ import grpc
 import pytest
 
 from a2a_server.agents import Agent, Turn
-from a2a_server.serve import Server, interface_of, running
+from a2a_server.serve import Server, interface_of, old_interface_of, running
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address
 from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
+from generated import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2, discovery_pb2_grpc
+from generated import a2a_v0_3_pb2 as v03
 
 agent = Agent(name="Echo", description="Says it again.", version="1.0.0")
 
@@ -69,12 +70,13 @@ async def test_the_card_names_the_doors_that_are_open() -> None:
     async with open_server(auth=AUTH) as (server, _), grpc.aio.insecure_channel(str(server.grpc)) as channel:
         card = await discovery_pb2_grpc.DiscoveryStub(channel).GetAgentCard(discovery_pb2.GetAgentCardRequest())
     assert server.grpc.port != 0
-    assert [(door.protocol_binding, door.url, door.protocol_version) for door in card.supported_interfaces][:5] == [
+    assert [(door.protocol_binding, door.url, door.protocol_version) for door in card.supported_interfaces] == [
         ("GRPC", str(server.grpc), "1.0"),
         ("HTTP+JSON", f"http://{server.http}", "1.0"),
         ("JSONRPC", f"http://{server.http}/", "1.0"),
         ("JSONRPC", f"http://{server.http}/", "0.3"),
         ("HTTP+JSON", f"http://{server.http}", "0.3"),
+        ("GRPC", f"http://{server.grpc}", "0.3"),
     ]
     assert set(card.security_schemes) == {"bearer", "apiKey"}
 
@@ -82,13 +84,28 @@ async def test_the_card_names_the_doors_that_are_open() -> None:
 async def test_a_closed_door_is_not_named() -> None:
     async with open_server(http="none") as (server, _):
         assert server.http is None
-        assert [door.protocol_binding for door in server.card.supported_interfaces] == ["GRPC"]
+        assert {door.protocol_binding for door in server.card.supported_interfaces} == {"GRPC"}
 
 
 def test_the_card_names_what_clients_can_reach() -> None:
     open_to_all = Settings(anonymous_beyond_loopback=True, grpc="0.0.0.0:1")
     assert not interface_of(open_to_all, Address("0.0.0.0", 1)).url.startswith("0.")  # noqa: S104 - only named
     assert interface_of(Settings(public_grpc="agents.example:443"), Address("127.0.0.1", 1)).url == "agents.example:443"
+
+
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        ({}, "http://127.0.0.1:1"),
+        ({"public_url": "https://agents.example"}, "http://127.0.0.1:1"),  # says nothing about the gRPC door
+        ({"public_grpc": "grpc.example:80"}, "http://grpc.example:80"),
+        ({"public_grpc": "grpc.example:443", "public_url": "https://agents.example"}, "https://grpc.example:443"),
+        ({"tls": {"cert": "c.pem", "key": "k.pem"}}, "https://127.0.0.1:1"),
+    ],
+)
+def test_0_3_names_the_grpc_door_by_a_url(settings: dict[str, Any], url: str) -> None:
+    interface = old_interface_of(Settings(**settings), Address("127.0.0.1", 1))
+    assert (interface.url, interface.protocol_binding, interface.protocol_version) == (url, "GRPC", "0.3")
 
 
 @pytest.mark.req("AUTZ-02")
@@ -140,3 +157,39 @@ async def test_no_extension_of_ours_is_on_by_itself() -> None:
         assert not server.card.capabilities.extensions
     async with open_server(replay_extension=True) as (server, _):
         assert [extension.uri for extension in server.card.capabilities.extensions] == ["urn:a2a-server:replay:v1"]
+
+
+# -- 0.3
+
+
+def old_message(text: str) -> v03.SendMessageRequest:
+    return v03.SendMessageRequest(
+        request=v03.Message(message_id="m", role=v03.ROLE_USER, content=[v03.Part(text=text)]),
+        configuration=v03.SendMessageConfiguration(blocking=True),
+    )
+
+
+@pytest.mark.req("VERS-07", "LGRP-01")
+async def test_0_3_is_served_at_the_same_port_until_it_is_switched_off() -> None:
+    async with open_server() as (server, _), grpc.aio.insecure_channel(str(server.grpc)) as channel:
+        answer = await a2a_v0_3_pb2_grpc.A2AServiceStub(channel).SendMessage(old_message("hello"))
+        assert answer.task.artifacts[0].parts[0].text == "hello"
+    off = {"legacy": {"enabled": False}}
+    async with open_server(**off) as (server, stub), grpc.aio.insecure_channel(str(server.grpc)) as channel:
+        old = a2a_v0_3_pb2_grpc.A2AServiceStub(channel)
+        assert await code(old.SendMessage(old_message("hello"))) == grpc.StatusCode.UNIMPLEMENTED
+        assert {door.protocol_version for door in server.card.supported_interfaces} == {"1.0"}
+        spoken = stub.GetTask(pb.GetTaskRequest(id="t"), metadata=[("a2a-server-spoken", "0.3")])
+        assert await code(spoken) == grpc.StatusCode.FAILED_PRECONDITION
+
+
+async def test_how_0_3_is_spoken_is_a_setting() -> None:
+    file = v03.Part(file=v03.FilePart(file_with_bytes=b"\xff", mime_type="text/plain"))
+    request = old_message("hello")
+    request.request.content.append(file)
+    request.ClearField("configuration")
+    told = {"wait": "always", "raw_files": True}
+    async with open_server(legacy=told) as (server, _), grpc.aio.insecure_channel(str(server.grpc)) as channel:
+        answer = await a2a_v0_3_pb2_grpc.A2AServiceStub(channel).SendMessage(request)
+    assert answer.task.status.state == v03.TASK_STATE_COMPLETED
+    assert answer.task.history[0].content[1].file.file_with_bytes == b"\xff"

@@ -1,0 +1,72 @@
+"""The other side of a gRPC call: what it says beside its request, how it is refused and cut (spec: GRPC-03, GRPC-04).
+
+The servicers of all versions share this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, NoReturn, cast
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+
+from a2a_server.errors import A2AError, ErrorCodes
+from a2a_server.transport.status import abort_of
+from a2a_server.transport.streams import Cut
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+Unary = Callable[[bytes, Context], Awaitable[bytes]]
+Streaming = Callable[[bytes, Context], AsyncIterator[bytes]]
+
+
+def handlers(
+    service: ServiceDescriptor,
+    unary: Callable[[MethodDescriptor], Unary],
+    streaming: Callable[[MethodDescriptor], Streaming],
+) -> grpc.GenericRpcHandler:
+    """Serve all RPCs of a service. Plain functions, not methods: grpc.aio inspects them at every call, and unwraps."""
+    made: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+        method.name: grpc.unary_stream_rpc_method_handler(cast("Any", streaming(method)))
+        if method.server_streaming
+        else grpc.unary_unary_rpc_method_handler(cast("Any", unary(method)))
+        for method in service.methods
+    }
+    return grpc.method_handlers_generic_handler(service.full_name, made)
+
+
+def metadata_of(context: Context) -> dict[str, tuple[str, ...]]:
+    """All but what is binary."""
+    metadata: dict[str, tuple[str, ...]] = {}
+    for name, value in context.invocation_metadata() or ():
+        if isinstance(value, str):
+            metadata[name] = (*metadata[name], value) if name in metadata else (value,)
+    return metadata
+
+
+def names_of(context: Context) -> tuple[str, ...]:
+    """The names in the peer's certificate; only mutual TLS has any."""
+    return tuple(name.decode(errors="replace") for name in context.peer_identities() or ())
+
+
+async def refuse(context: Context, error: A2AError, codes: ErrorCodes) -> NoReturn:
+    abort = abort_of(error, codes)
+    await context.abort(abort.code, abort.message, abort.trailers)
+
+
+def cutter(context: Context, codes: ErrorCodes) -> Cut:
+    """Make what ends this very stream from outside.
+
+    Cancelling alone never sends a status, and a status alone waits behind the stuck item. So the status is queued
+    first, and in the next round of the loop the handler is canceled, which lets go of everything but gRPC's call.
+    """
+    handler = cast("asyncio.Task[None]", asyncio.current_task())
+
+    async def cut(error: A2AError) -> None:
+        asyncio.get_running_loop().call_soon(handler.cancel)
+        with suppress(Exception):  # the client may be gone, and abort raises by design
+            await refuse(context, error, codes)
+
+    return cut
