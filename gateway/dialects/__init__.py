@@ -1,1 +1,20 @@
-"""How older versions spell what 1.0 says: data over one codec (design: §5)."""
+"""How versions of the protocol spell the same messages in JSON: data over one codec (spec: LRES-05; design: §5)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway import codec
+from gateway.dialects.kind import kind
+from gateway.dialects.proto import proto
+from gateway.dialects.spelling import Spelling
+
+V1: Final = Spelling(codec.V1, codec.V1)
+KIND: Final = kind()
+"""0.3 on JSON-RPC: its JSON schema, answers without wrappers."""
+KIND_REST: Final = kind(rest=True)
+"""The same on REST, where answers have them."""
+PROTO: Final = proto()
+"""ProtoJSON of the 0.3 proto."""
+
+__all__ = ["KIND", "KIND_REST", "PROTO", "V1", "Spelling", "kind", "proto"]

@@ -1,0 +1,68 @@
+"""Members of one spelling in a body of another: refused, since to ignore them loses what they say (spec: LRES-05).
+
+All other members that nobody knows are ignored (GEN-06).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.dialects.members import snake
+
+Foreign = Mapping[str, Mapping[str, str]]
+
+
+def _texts(told: str, **names: str) -> dict[str, str]:
+    """What to say of each name, in either case."""
+    texts = {name: told.format(right) for name, right in names.items()}
+    return texts | {snake(name): text for name, text in texts.items()}
+
+
+_OF_1_0: Final = "is A2A 1.0's; 0.3 has {}"
+_OF_PROTO: Final = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has {}"
+_OF_SCHEMA: Final = "is the 0.3 JSON schema's; its proto, which the rest of this is spelt by, has {}"
+_TYPES: Final = "Task", "Message", "TaskStatusUpdateEvent", "TaskArtifactUpdateEvent"
+
+_REQUESTS: Final = {
+    "SendMessageConfiguration": _texts(
+        _OF_1_0,
+        returnImmediately='"blocking", which is the opposite',
+        taskPushNotificationConfig='"pushNotificationConfig"',
+    ),
+    "AuthenticationInfo": _texts(_OF_1_0, scheme='"schemes", a list'),
+    "GetTaskPushNotificationConfigRequest": _texts(_OF_1_0, taskId='"id", and "pushNotificationConfigId" for a config'),
+    "DeleteTaskPushNotificationConfigRequest": _texts(
+        _OF_1_0, taskId='"id", and "pushNotificationConfigId" for a config'
+    ),
+    "ListTaskPushNotificationConfigsRequest": _texts(_OF_1_0, taskId='"id"'),
+}
+
+IN_KIND: Final[Foreign] = _REQUESTS | {
+    "Message": _texts(_OF_PROTO, content='"parts"'),
+    "SendMessageRequest": _texts(_OF_PROTO, request='"message"'),
+}
+IN_PROTO: Final[Foreign] = (
+    _REQUESTS
+    | {name: _texts(_OF_SCHEMA, kind="no such member") for name in _TYPES}
+    | {"Message": _texts(_OF_SCHEMA, kind="no such member", parts='"content"')}
+)
+
+IN_KIND_PART: Final = _texts(
+    _OF_1_0,
+    raw='"file": {"bytes": …}',
+    url='"file": {"uri": …}',
+    mediaType='"mimeType" inside "file"',
+    filename='"name" inside "file"',
+)
+IN_PROTO_PART: Final = _texts(
+    _OF_1_0,
+    raw='"file": {"fileWithBytes": …}',
+    url='"file": {"fileWithUri": …}',
+    mediaType='"mimeType" inside "file"',
+    filename='"name" inside "file"',
+) | _texts(_OF_SCHEMA, kind="no such member")
+
+_IN_FILE: Final = _texts(_OF_1_0, mediaType='"mimeType"', filename='"name"')
+IN_KIND_FILE: Final = _IN_FILE | {"data": 'is no member of a file, which has "bytes", in base64, or "uri"'}
+IN_PROTO_FILE: Final = _IN_FILE | _texts(_OF_SCHEMA, bytes='"fileWithBytes"', uri='"fileWithUri"')

@@ -1,0 +1,56 @@
+"""0.3 as its JSON schema spells it: `kind` on everything, words in kebab-case (spec: LRPC-02, LRPC-03, LRES-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from gateway.codec import Dialect
+from gateway.codec.schema import Form
+from gateway.dialects import answers, kind_parts, members, push, sends
+from gateway.dialects.enums import KEBAB_STATES, PLAIN_ROLES, ROLE, STATE
+from gateway.dialects.foreign import IN_KIND
+from gateway.dialects.forms import FORMS
+from gateway.dialects.members import full
+from gateway.dialects.spelling import FINAL, Spelling, spelling
+from generated import a2a_pb2 as pb
+
+_FORMS: Final[Mapping[str, Form]] = {
+    **FORMS,
+    **full({"Part": kind_parts.FORM, "TaskPushNotificationConfig": push.named(push.by_task)}),
+}
+_UNWRAPPED: Final[Mapping[str, Form]] = {
+    "google.protobuf.Empty": answers.NULL,
+    **full(
+        {
+            "SendMessageResponse": answers.bare(pb.SendMessageResponse),
+            "StreamResponse": answers.bare(pb.StreamResponse),
+            "ListTaskPushNotificationConfigsResponse": answers.listed(
+                pb.ListTaskPushNotificationConfigsResponse, "configs"
+            ),
+        }
+    ),
+}
+_CONSTANTS: Final[Mapping[str, Mapping[str, str | bool]]] = full(
+    {
+        "Task": {"kind": "task"},
+        "Message": {"kind": "message"},
+        "TaskStatusUpdateEvent": {"kind": "status-update", FINAL: False},
+        "TaskArtifactUpdateEvent": {"kind": "artifact-update"},
+    }
+)
+
+
+def kind(*, rest: bool = False, wait: bool = True) -> Spelling:
+    """With `rest` answers keep their wrappers; without `wait` a send waits only if it says `blocking`."""
+    member = members.member(members.NAMES if rest else {**members.NAMES, **members.UNPAGED})
+    dialect = Dialect(
+        member=member,
+        also=members.also(member, members.ALSO),
+        always=members.always,
+        constants=_CONSTANTS,
+        foreign=full(IN_KIND),
+        enums={STATE: KEBAB_STATES, ROLE: PLAIN_ROLES},
+        forms={**_FORMS, **({} if rest else _UNWRAPPED), **({} if wait else full(sends.WITHOUT_WAITING))},
+    )
+    return spelling(dialect)

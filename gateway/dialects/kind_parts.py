@@ -1,0 +1,62 @@
+"""Parts as 0.3's JSON schema has them: told apart by `kind` (spec: LRPC-03, LRPC-08, CONF-56)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.codec.leftovers import Leftovers
+from gateway.codec.schema import Form
+from gateway.codec.values import write_struct
+from gateway.dialects.files import FileForm
+from gateway.dialects.foreign import IN_KIND_FILE, IN_KIND_PART
+from gateway.dialects.kept import Json
+from gateway.dialects.parts import CONTENTS, PartReader, annotate, data_of
+from generated import a2a_pb2 as pb
+
+_FILE: Final = FileForm(
+    "uri",
+    "bytes",
+    {"fileWithUri": "uri", "file_with_uri": "uri", "fileWithBytes": "bytes", "file_with_bytes": "bytes"},
+    IN_KIND_FILE,
+)
+_MEMBERS: Final = Leftovers({name: name for name in ("kind", *CONTENTS, "metadata")}, frozenset(), {}, IN_KIND_PART)
+
+
+def write(part: pb.Part) -> Json:
+    if text := part.text:
+        written: Json = {"kind": "text", "text": text}
+    else:
+        which = part.WhichOneof("content")
+        if which == "data":
+            return _write_data(part)
+        if which in {"raw", "url"}:
+            return _write_file(part, which)
+        written = {"kind": "text", "text": ""}  # or no content at all, which nothing else could be said of
+    if part.media_type or part.filename or part.HasField("metadata"):
+        annotate(written, part)
+    return written
+
+
+def _write_data(part: pb.Part) -> Json:
+    data, wrapped = data_of(part)
+    written: Json = {"kind": "data", "data": data}
+    annotate(written, part, wrapped=wrapped)
+    return written
+
+
+def _write_file(part: pb.Part, which: str) -> Json:
+    written: Json = {"kind": "file", "file": _FILE.write(part, which)}
+    if part.HasField("metadata"):
+        written["metadata"] = write_struct(part.metadata)
+    return written
+
+
+def _object(value: object) -> Json:
+    if type(value) is not dict:
+        raise TypeError
+    return value
+
+
+read: Final = PartReader(_MEMBERS, _FILE.reader(), _object, CONTENTS)
+
+FORM: Final = Form(lambda _: write, lambda _: read)

@@ -1,0 +1,45 @@
+"""Messages of the 0.3 proto, which has no references to other tasks (spec: LMAP-02)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.codec.compiler import Compiler, Function
+from gateway.codec.faults import WRONG, key_path, note
+from gateway.codec.schema import Form, descriptor_of
+from gateway.dialects import kept
+from gateway.dialects.kept import Json
+from generated import a2a_pb2 as pb
+
+_KIND: Final = descriptor_of(pb.Message)
+
+
+def _writer(writers: Compiler) -> Function:
+    plain = writers.plain(_KIND)
+
+    def write(message: pb.Message) -> Json:
+        written: Json = plain(message)
+        if task_ids := message.reference_task_ids[:]:
+            written.setdefault("metadata", {})[kept.KEY] = kept.references(task_ids)
+        return written
+
+    return write
+
+
+def _reader(readers: Compiler) -> Function:
+    plain = readers.plain(_KIND)
+
+    def read(value: object, message: pb.Message) -> None:
+        if not (task_ids := kept.references_of(value)):
+            plain(value, message)
+            return
+        plain(kept.without_references(value), message)
+        try:
+            message.reference_task_ids.extend(task_ids)
+        except WRONG as error:
+            raise note(None, f".metadata{key_path(kept.KEY)}", "ids of tasks", task_ids, error) from None
+
+    return read
+
+
+FORM: Final = Form(_writer, _reader)

@@ -1,0 +1,61 @@
+"""What a send asks for: `blocking` is the opposite of 1.0's member, and absent means what is chosen (spec: CONF-08)."""
+
+from __future__ import annotations
+
+from operator import not_
+from typing import Final
+
+from gateway.codec.compiler import Compiler, Function
+from gateway.codec.scalars import boolean
+from gateway.codec.schema import Form, descriptor_of
+from gateway.dialects.kept import Json
+from generated import a2a_pb2 as pb
+
+_REQUEST: Final = descriptor_of(pb.SendMessageRequest)
+_CONFIGURATION: Final = descriptor_of(pb.SendMessageConfiguration)
+
+
+def _opposite(value: object) -> bool:
+    return not boolean(value)
+
+
+BLOCKING: Final = Form(lambda _: not_, lambda _: _opposite)
+
+
+def _impatient_request(readers: Compiler) -> Function:
+    plain = readers.plain(_REQUEST)
+
+    def read(value: object, request: pb.SendMessageRequest) -> None:
+        plain(value, request)
+        if not request.HasField("configuration"):
+            request.configuration.return_immediately = True
+
+    return read
+
+
+def _impatient_configuration(readers: Compiler) -> Function:
+    plain = readers.plain(_CONFIGURATION)
+
+    def read(value: object, configuration: pb.SendMessageConfiguration) -> None:
+        plain(value, configuration)
+        if type(value) is dict and value.get("blocking") is None:
+            configuration.return_immediately = True
+
+    return read
+
+
+def _write_patient_request(writers: Compiler) -> Function:
+    plain = writers.plain(_REQUEST)
+
+    def write(request: pb.SendMessageRequest) -> Json:
+        written: Json = plain(request)
+        return written if "configuration" in written else {**written, "configuration": {"blocking": True}}
+
+    return write
+
+
+WITHOUT_WAITING: Final = {
+    "SendMessageRequest": Form(_write_patient_request, _impatient_request),
+    "SendMessageConfiguration": Form(None, _impatient_configuration),
+}
+"""For a dialect in which a send that does not say `blocking` does not wait."""
