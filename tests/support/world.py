@@ -14,6 +14,8 @@ from google.rpc import error_details_pb2, status_pb2
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
+from a2a_server.compat.options import DEFAULT
+from a2a_server.compat.options import Options as OldOptions
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
@@ -27,9 +29,11 @@ from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import GrpcDoor
 from a2a_server.transport.servicer import Servicer
+from a2a_server.transport.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.streams import OpenStreams
 from gateway.options import Options
 from generated import a2a_pb2 as pb
+from generated import a2a_v0_3_pb2_grpc
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
 
 DOOR: Door = "grpc"
@@ -50,6 +54,8 @@ class World:
     through: Door = "grpc"
     http: OpenGateway | None = None
     """The gateway, where the client goes through one."""
+    old: Any = None
+    """A client of 0.3, always over gRPC."""
 
     def sluggish(self) -> AbstractAsyncContextManager[Client]:
         """Another client, for what it means not to read."""
@@ -95,6 +101,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     keep_open_on_input: bool = False,
     through: Door | None = None,
     http_options: Options = OPTIONS,
+    old_options: OldOptions = DEFAULT,
 ) -> AsyncIterator[World]:
     """Run a server for the duration of the block; drained and closed afterwards."""
     through = through or DOOR
@@ -104,8 +111,9 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     await store.open()
     door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
     port = door.listen(Address("127.0.0.1", 0)).port
-    interface = pb.AgentInterface(url=f"127.0.0.1:{port}", protocol_binding="GRPC", protocol_version="1.0")
-    cards = CardBook(agent, [interface], authenticator.card, push_notifications, replay=True)
+    doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
+    interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]
+    cards = CardBook(agent, interfaces, authenticator.card, push_notifications, replay=True)
     core = Core(
         agent=agent,
         store=store,
@@ -119,7 +127,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))
     open_streams = OpenStreams(per_caller=streams.per_caller, total=streams.total, write_timeout=streams.write_timeout)
     pipeline = Pipeline(core.operations, authenticator, rules, open_streams)
-    await door.serve(Servicer(pipeline))
+    await door.serve(Servicer(pipeline), legacy=LegacyServicer(pipeline, old_options))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
         stack.push_async_callback(door.stop, 0.2)
@@ -130,7 +138,8 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         stack.push_async_callback(core.drain)
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
         client = await stack.enter_async_context(client_of(through, grpc_port=port, base=http.base if http else ""))
-        yield World(core, pipeline, port, channel, client.stub, client.discovery, door, through, http)
+        old = a2a_v0_3_pb2_grpc.A2AServiceStub(channel)
+        yield World(core, pipeline, port, channel, client.stub, client.discovery, door, through, http, old)
 
 
 def say(
