@@ -52,6 +52,9 @@ class Legacy:
         if schemes := new.get("securitySchemes"):
             # Readers of 1.0 that look at `type` first would else lose what only 1.0 says: PKCE, and the device flow.
             old["securitySchemes"] = self._superset(cards_v0_3.schemes(schemes), old["securitySchemes"])
+        # A flag that 1.0 leaves out stays out, as whoever has signed the card has not seen it.
+        shown = new["capabilities"].keys() | cards_v0_3.OLD_CAPABILITIES.keys()
+        old["capabilities"] = {name: value for name, value in old["capabilities"].items() if name in shown}
         return self._superset(new, old)
 
 

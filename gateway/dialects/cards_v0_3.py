@@ -44,6 +44,9 @@ _TYPES: Final = {
     "mtlsSecurityScheme": "mutualTLS",
 }
 
+OLD_CAPABILITIES: Final[Json] = {"stateTransitionHistory": False}
+"""What only 0.3 has; no server keeps such a history (CONF-47)."""
+
 
 def _is_required(field: FieldDescriptor) -> bool:
     kind = field.containing_type
@@ -57,7 +60,7 @@ PROTO: Final = Codec(Dialect(always=_is_required))
 def in_schema(card: Json) -> Json:
     """Spell a whole card, which `PROTO` has written, as the schema does."""
     shown = _with_security(card)
-    shown["capabilities"] = card["capabilities"] | {"stateTransitionHistory": False}  # nobody has ever defined it
+    shown["capabilities"] = card["capabilities"] | OLD_CAPABILITIES
     shown["skills"] = [_with_security(skill) for skill in card["skills"]]
     if "securitySchemes" in card:
         shown["securitySchemes"] = schemes(card["securitySchemes"])
