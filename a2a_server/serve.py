@@ -156,10 +156,17 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
         agent=agent,
         store=store,
         clock=SystemClock(),
-        cards=CardBook(agent, interfaces, authenticator.card, replay=settings.replay_extension),
+        cards=CardBook(
+            agent,
+            interfaces,
+            authenticator.card,
+            replay=settings.replay_extension,
+            input_requests=settings.input_request_extension,
+        ),
         limits=settings.limits,
         observers=[log_internal],
         keep_open_on_input=settings.keep_streams_open_on_input,
+        answer_by_reference=settings.answer_by_reference,
     )
     await core.start()
     pipeline = Pipeline(core.operations, authenticator, rules_of(settings, core.card), streams_of(settings))

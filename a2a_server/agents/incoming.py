@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from a2a_server.agents.input_requests import asked_before
 from a2a_server.agents.parts import from_struct, to_python
+from a2a_server.domain.input_requests import results_in
 from a2a_server.domain.syntax import matches
 from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller
@@ -46,6 +48,21 @@ class Incoming:
     def files(self) -> list[pb.Part]:
         """The parts that hold a file, as bytes (`raw`) or by reference (`url`)."""
         return [part for part in self.request.message.parts if part.HasField("raw") or part.HasField("url")]
+
+    @property
+    def answer(self) -> Any:  # noqa: ANN401 - as above
+        """What the client answers to the input request that the task waited with; None when it waited with none.
+
+        The result for it; of a client that knows no input requests, the text or the data of the message.
+        """
+        if (request := asked_before(self.history)) is None:
+            return None
+        return self.results.get(request.request_id, self.text or self.data)
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The tool results in the message, by the ids that they are for."""
+        return {result.tool_use_id: to_python(result.value) for result in results_in(self.request.message)}
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from google.protobuf import struct_pb2
 
 from a2a_server.agents.parts import Content, Json, as_message, to_python, to_struct
 from a2a_server.agents.state import Saved
+from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, open_request
 from a2a_server.domain.reducer import fold
 from a2a_server.errors import refuse
 from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse, TurnRequest
@@ -33,9 +34,13 @@ class Recorder:
         self.cancel_after: int | None = None
         self.cancel_with = struct_pb2.Struct()
         self.cancel_metadata: struct_pb2.Struct | None = None
+        self.input_requests = False
+        """Whether the agent declares that it makes some."""
 
     def emit(self, event: pb.StreamResponse) -> None:
         _check_parts(event)
+        if URI in event.status_update.status.message.extensions and not self.input_requests:
+            raise InvalidAgentResponse(UNDECLARED)
         self.events.append(event)
         task = asyncio.current_task()
         if len(self.events) == self.cancel_after and task is not None:
@@ -87,6 +92,11 @@ class Record:
     def message(self) -> pb.Message | None:
         """The direct message, if that was the answer."""
         return next((event.message for event in self.events if event.HasField("message")), None)
+
+    @property
+    def asked(self) -> InputRequest | None:
+        """The input request that the task waits with."""
+        return open_request(self.task.status)
 
     @property
     def artifacts(self) -> Sequence[pb.Artifact]:
@@ -157,6 +167,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
         turn = replace(again.request, view=lambda: again.task, state=again.blob, rerun=True)
     outlet = Recorder(turn.state, (as_message(extra) for extra in messages))
     outlet.cancel_after = cancel_after
+    outlet.input_requests = any(extension.uri == URI for extension in agent.card.capabilities.extensions)
     outlet.cancel_with = to_struct(cancel_metadata or {})
     return await _drive(agent, turn, outlet)
 

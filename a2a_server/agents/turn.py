@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, Unpack
 from a2a_server.agents.artifact import ArtifactIds, ArtifactWriter, Label, LabelFields, Whole, plain_label, whole
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.incoming import Incoming
+from a2a_server.agents.input_requests import as_request
 from a2a_server.agents.parts import Content, Json, as_message, from_struct, to_struct
 from a2a_server.agents.state import Saved
 from a2a_server.domain.events import IN_BAND_KEY
@@ -131,8 +132,14 @@ class Turn(Incoming):
 
     # -- the ends of a turn
 
-    async def ask(self, content: Content) -> None:
-        """Ask the client: INPUT_REQUIRED. The answer starts the next turn, which finds the state."""
+    async def ask(self, content: Content, *, sensitive: bool = False, request_id: str | None = None) -> None:
+        """Ask the client: INPUT_REQUIRED. The answer starts the next turn, which finds the state.
+
+        `sensitive` or a `request_id` makes it an input request, to be answered by a tool result for that id, and read
+        by `answer`; without an id it gets one. A sensitive answer is for the next turn alone: it is kept nowhere.
+        """
+        if sensitive or request_id is not None:
+            content = as_request(content, request_id, sensitive=sensitive)
         await self._interrupt(pb.TASK_STATE_INPUT_REQUIRED, content, None)
 
     async def require_auth(self, content: Content, *, in_band: bool = False) -> None:

@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_server.domain import syntax
 from a2a_server.domain.compiled import readable
+from a2a_server.domain.input_requests import TOOL_RESULT, kind_of
 from a2a_server.domain.structure import required_violations
 from a2a_server.domain.syntax import MAX_ID, MAX_SECRET, is_name
 from a2a_server.errors import A2AError, Reason, Violation, refuse
@@ -193,12 +194,14 @@ def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
     _end(_begin(request, request.tenant))
 
 
-def check_content_types(request: pb.SendMessageRequest, modes: Sequence[str]) -> None:
-    """Refuse parts in a media type that none of the modes covers (SEND-04)."""
+def check_content_types(request: pb.SendMessageRequest, modes: Sequence[str], *, results: bool = False) -> None:
+    """Refuse parts in a media type that none of the modes covers (SEND-04); with `results`, tool results need none."""
     for part in request.message.parts[:]:  # as a list: protobuf's own way to iterate is slow to notice the end
         # A part that does not say is what its content implies; of bytes and links only the agent can find out.
         media_type = part.media_type or _IMPLIED.get(part.WhichOneof("content") or "")
         if media_type and media_type not in modes and not _is_covered(media_type, modes):
+            if results and not part.media_type and kind_of(part) == TOOL_RESULT:
+                continue
             raise A2AError(
                 Reason.CONTENT_TYPE_NOT_SUPPORTED,
                 f"The agent does not read {media_type[:80]}.",

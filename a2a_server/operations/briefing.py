@@ -27,7 +27,7 @@ def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], pl
         job.number or 1,
         message,
         request.metadata,
-        _view(writer, message, waiting),
+        _view(writer, job, waiting),
         call.caller,
         job.references,
         state,
@@ -40,11 +40,11 @@ def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], pl
     )
 
 
-def _view(writer: TaskWriter, message: pb.Message, waiting: Iterable[Job]) -> Callable[[], pb.Task]:
+def _view(writer: TaskWriter, job: Job, waiting: Iterable[Job]) -> Callable[[], pb.Task]:
     if writer.number == _BEGINNING and (entries := writer.unwritten):
         return partial(_replay, tuple(entries))
     task = writer.image.copy()
-    _put_last(task, message, waiting)
+    _put_last(task, job, waiting)
     return partial(_itself, task)
 
 
@@ -59,11 +59,15 @@ def _itself(task: pb.Task) -> pb.Task:
     return task
 
 
-def _put_last(task: pb.Task, message: pb.Message, waiting: Iterable[Job]) -> None:
-    """A message joins the history when it arrives. In its turn it comes last, and those that still wait come later."""
-    if task.history and task.history[-1] == message:
+def _put_last(task: pb.Task, job: Job, waiting: Iterable[Job]) -> None:
+    """A message joins the history when it arrives. In its turn it comes last, and those that still wait come later.
+
+    What the history withholds from everybody else the agent sees as it came (XTRA-04).
+    """
+    message = job.request.message
+    if job.kept is None and task.history and task.history[-1] == message:
         return
-    for other in (*(job.request.message for job in waiting), message):
+    for other in (*(one.kept or one.request.message for one in waiting), job.kept or message):
         places = (index for index in reversed(range(len(task.history))) if task.history[index] == other)
         if (place := next(places, None)) is not None:
             del task.history[place]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from a2a_server.domain import input_requests
 from a2a_server.domain.validation import check_card
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call
@@ -27,6 +28,8 @@ class CardBook:
     push_notifications: bool = False
     replay: bool = False
     """Whether clients may ask for the numbers of events (RPLY-05, EXTN-10)."""
+    input_requests: bool = False
+    """Whether agents that do not declare input requests themselves may make some (XTRA-01, EXTN-10)."""
 
     def public(self) -> pb.AgentCard:
         """The card that anybody may read."""
@@ -57,6 +60,8 @@ class CardBook:
         capabilities.extended_agent_card = self.agent.card.capabilities.extended_agent_card and bool(
             self.security.schemes
         )
+        if self.input_requests and all(known.uri != input_requests.URI for known in capabilities.extensions):
+            capabilities.extensions.append(input_requests.declaration())
         for name, scheme in self.security.schemes.items():
             card.security_schemes[name].CopyFrom(scheme)
         card.security_requirements.extend(self.security.requirements)

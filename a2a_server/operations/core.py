@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 
+from a2a_server.domain.input_requests import URI
 from a2a_server.operations.call import Operation
 from a2a_server.operations.cancels import Cancels
 from a2a_server.operations.cards import CardBook, GetAgentCard, GetExtendedAgentCard
@@ -48,8 +49,10 @@ class Core:
         limits: Limits | None = None,
         observers: Sequence[Observer] = (),
         keep_open_on_input: bool = False,
+        answer_by_reference: bool = False,
     ) -> None:
         limits = limits or Limits()
+        self.card = cards.public()
         self.shop = Workshop(
             agent=agent,
             store=store,
@@ -60,9 +63,10 @@ class Core:
             slots=Slots(limits),
             observers=observers,
             replica=uuid.uuid4().hex,
+            input_requests=any(extension.uri == URI for extension in self.card.capabilities.extensions),
+            answer_by_reference=answer_by_reference,
         )
         receipts = Receipts(store, clock, limits)
-        self.card = cards.public()
         self.runs = Runs(self.shop, receipts)
         self._timeouts = InputTimeouts(self.runs, limits.input_timeout)
         relay = Relay(self.shop, keep_open_on_input)

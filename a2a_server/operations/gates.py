@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from a2a_server.domain.input_requests import URI
 from a2a_server.domain.schemes import choose_scheme
 from a2a_server.domain.validation import PLAIN, check_content_types, check_send, is_plain
 from a2a_server.errors import A2AError, Reason, refuse
@@ -20,6 +21,7 @@ class Gates:
     def __init__(self, agent: Agent, card: pb.AgentCard) -> None:
         self._agent = agent
         self._capabilities = card.capabilities
+        self._results = any(extension.uri == URI for extension in card.capabilities.extensions)
         self._default_modes = tuple(card.default_input_modes)
         self._skill_modes = {skill.id: (*self._default_modes, *skill.input_modes) for skill in card.skills}
         self._alike = all(set(modes) == set(self._default_modes) for modes in self._skill_modes.values())
@@ -50,7 +52,7 @@ class Gates:
             choose_scheme(request.configuration.task_push_notification_config, call.schemes, _INLINE)
         modes = self._modes(request)
         if not plain or PLAIN not in modes:
-            check_content_types(request, modes)
+            check_content_types(request, modes, results=self._results)
         return plan
 
     def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.call import Call
@@ -12,13 +12,15 @@ from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Turn
 from generated import a2a_pb2 as pb
 
+_WITHHELD = "withheld"
+
 
 @dataclass(slots=True)
 class Job:
     """One message on its way through a run."""
 
     call: Call
-    request: pb.SendMessageRequest
+    request: pb.SendMessageRequest = field(repr=False)
     references: Sequence[pb.Task] = ()
     number: int = 0
     """The log number of the message."""
@@ -27,17 +29,24 @@ class Job:
     rerun: bool = False
     key: str = ""
     """Of the receipt it left, by which a repeated send finds it while it waits."""
+    kept: pb.Message | None = None
+    """What is kept in place of the message, which answers a sensitive request and is for the agent alone (XTRA-04)."""
 
     def turn(self) -> Turn:
         """What a later process needs to run this turn again."""
-        caller = json.dumps([asdict(self.call.caller), self.call.version, sorted(self.call.extensions)]).encode()
-        return Turn(self.number, caller + b"\n" + self.request.SerializeToString())
+        header: list[object] = [asdict(self.call.caller), self.call.version, sorted(self.call.extensions)]
+        request = self.request
+        if self.kept is not None:
+            header.append(_WITHHELD)
+            request = pb.SendMessageRequest(message=self.kept)
+        return Turn(self.number, json.dumps(header).encode() + b"\n" + request.SerializeToString())
 
 
 def recover(scope: Scope, turn: Turn) -> Job:
-    """The job that a dead process left behind."""
+    """The job that a dead process left behind. One with `kept` cannot be done: its message is gone."""
     header, _, request = turn.request.partition(b"\n")
-    caller, version, extensions = json.loads(header)
+    caller, version, extensions, *marks = json.loads(header)
     call = Call(caller=Caller(**caller), scope=scope, version=version, extensions=frozenset(extensions))
     message = pb.SendMessageRequest.FromString(request)
-    return Job(call, message, number=turn.number, after=turn.number, rerun=True)
+    kept = message.message if _WITHHELD in marks else None
+    return Job(call, message, number=turn.number, after=turn.number, rerun=True, kept=kept)

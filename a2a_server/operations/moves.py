@@ -8,6 +8,7 @@ from a2a_server.domain.events import agent_message, next_status_ms, status_updat
 from a2a_server.domain.lifecycle import may_move
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
+from generated import a2a_pb2 as pb
 
 Details = Mapping[str, str | float]
 """What goes into the metadata of the status message."""
@@ -15,13 +16,18 @@ Details = Mapping[str, str | float]
 
 def move(shop: Workshop, writer: TaskWriter, state: int, text: str = "", details: Details | None = None) -> None:
     """Move the task, unless its lifecycle forbids it."""
-    if not may_move(writer.image.state, state):
-        return
     message = None
     if text:
         message = agent_message(shop.ids.new(), writer.context_id, writer.task_id, [text_part(text)])
         for name, value in (details or {}).items():
             message.metadata[name] = value
+    move_with(shop, writer, state, message)
+
+
+def move_with(shop: Workshop, writer: TaskWriter, state: int, message: pb.Message | None) -> None:
+    """The same, with a message that is there already."""
+    if not may_move(writer.image.state, state):
+        return
     at_ms = next_status_ms(writer.image.status_ms, shop.clock.now_ms())
     event, status = status_update(writer.task_id, writer.context_id, state, at_ms, message)
     writer.append_status(event, status, at_ms)

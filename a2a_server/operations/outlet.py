@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.events import millis, next_status_ms, set_time
+from a2a_server.domain.input_requests import UNDECLARED, URI
 from a2a_server.domain.lifecycle import MOVES, TERMINAL, may_move
 from a2a_server.domain.structure import faults_of
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
@@ -69,6 +70,8 @@ class TurnOutlet:
         spoken = status.HasField("message")
         if spoken:
             self._voice(status.message)
+            if URI in status.message.extensions and not run.shop.input_requests:
+                raise InvalidAgentResponse(UNDECLARED)
         if (spoken or state not in MOVES or update.HasField("metadata")) and not _sound_status(update):
             _complain("status_update", update)
         if self.over or not may_move(image.state, state):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import structlog
 
+from a2a_server.domain.input_requests import open_request, request_in
 from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
 from a2a_server.operations.job import Job, recover
 from a2a_server.operations.runs import Runs
@@ -19,7 +20,10 @@ _TEXT = "The server was interrupted while the agent was working on this task. Se
 
 
 async def settle_interrupted(runs: Runs) -> None:
-    """Run restartable turns again from their checkpoint; mark every other active task FAILED."""
+    """Run restartable turns again from their checkpoint; mark every other active task FAILED.
+
+    A turn that was given what is not kept is not run again: its task asks anew (XTRA-04).
+    """
     shop = runs.shop
     now = shop.clock.now_ms()
     # Nobody else can use a store that is not shared: whoever holds a lease there is dead, however fresh it is.
@@ -41,9 +45,7 @@ async def _settle(runs: Runs, claimed: Claimed, record: Record) -> None:
     elif state in INTERRUPTED and waiting:
         await _go_on(runs, claimed, record, waiting)
     elif state in ACTIVE:
-        logger.warning("task.interrupted", task_id=claimed.task_id)
-        details = {"reason": "SERVER_INTERRUPTED"}
-        await runs.move(claimed.scope, record, pb.TASK_STATE_FAILED, _TEXT, details, ends=claimed.turns)
+        await _fail(runs, claimed, record)
     else:
         await runs.end(claimed.scope, record, claimed.turns)
 
@@ -56,7 +58,29 @@ async def _go_on(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) 
 
 
 async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
+    if jobs[0].kept is not None:
+        return await _ask_again(runs, claimed, record)
+    if lost := {job.number for job in jobs if job.kept is not None}:  # the turn that asked for them asks again
+        await runs.end(claimed.scope, record, [turn for turn in claimed.turns if turn.number in lost])
     logger.info("task.rerun", task_id=claimed.task_id)
-    for job in jobs:
+    left = [job for job in jobs if job.number not in lost]
+    for job in left:
         job.references = await runs.references(job.call, job.request.message)
-    runs.rerun(claimed.scope, record, jobs)
+    return runs.rerun(claimed.scope, record, left)
+
+
+async def _ask_again(runs: Runs, claimed: Claimed, record: Record) -> None:
+    """The answer to a sensitive request was not kept, so that no turn can go on with it: its client is asked anew."""
+    if open_request(record.task.status) is not None:  # the agent has asked for something else since
+        return await runs.end(claimed.scope, record, claimed.turns)
+    question = next((message for message in reversed(record.task.history) if request_in(message)), None)
+    if question is None:
+        return await _fail(runs, claimed, record)
+    logger.info("task.asked_again", task_id=claimed.task_id)
+    return await runs.ask_again(claimed.scope, record, question, ends=claimed.turns)
+
+
+async def _fail(runs: Runs, claimed: Claimed, record: Record) -> None:
+    logger.warning("task.interrupted", task_id=claimed.task_id)
+    details = {"reason": "SERVER_INTERRUPTED"}
+    await runs.move(claimed.scope, record, pb.TASK_STATE_FAILED, _TEXT, details, ends=claimed.turns)

@@ -13,9 +13,11 @@ from google.protobuf import struct_pb2
 
 from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL, is_stopping, is_terminal
+from a2a_server.domain.withholding import kept_of
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.briefing import brief
 from a2a_server.operations.direct import DirectReply
+from a2a_server.operations.failures import log_failure
 from a2a_server.operations.first_step import begin
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.inbox import Inbox
@@ -33,6 +35,7 @@ from generated import a2a_pb2 as pb
 logger = structlog.get_logger()
 
 _FAILED_TEXT = "The agent failed while working on this task."
+_UNTOLD = "how is not told, because the turn knows the answer to a sensitive request"
 _STOPPED_TEXT = "The server was stopped while the agent was working on this task. Send the message again to start over."
 
 
@@ -49,6 +52,8 @@ class Run:
     _in_agent = False
     _in_first_step = False
     _handing_over = False
+    _discreet = False
+    """Whether the agent knows what nobody else may read, so that its words stay out of the log (XTRA-04)."""
     _seat: Seat | None = None
     """The place in the queue, while there is no slot."""
     _timer: asyncio.TimerHandle | None = None
@@ -108,7 +113,9 @@ class Run:
         """Add a message to the task; it is durable in the history before its turn comes."""
         message = job.request.message
         message.task_id, message.context_id = self.task_id, self.context_id
-        job.number = self.writer.append(pb.StreamResponse(message=message))
+        job.kept = kept_of(self.writer.image.head, message)
+        self._discreet = self._discreet or job.kept is not None
+        job.number = self.writer.append(pb.StreamResponse(message=job.kept or message))
         self.writer.begin(job)
 
     def enqueue(self, job: Job) -> None:
@@ -197,9 +204,9 @@ class Run:
         except asyncio.CancelledError:
             self._absorb_cancel()
         except InvalidAgentResponse as error:
-            self._invalid(str(error))
-        except (Exception, SystemExit):  # a library that means to end its program must not end ours
-            logger.exception("agent.failed", task_id=self.task_id)
+            self._invalid(_UNTOLD if self._discreet else str(error))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a library that means to end its program must not end ours
+            log_failure(self.task_id, error, discreet=self._discreet)
             self._failed()
         finally:
             self._plan = None

@@ -8,16 +8,18 @@ from dataclasses import replace
 from functools import partial
 
 from a2a_server.domain.events import set_time
+from a2a_server.domain.input_requests import check_answer
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.validation import may_exist
 from a2a_server.errors import A2AError, Reason, Violation, refuse, task_not_found
+from a2a_server.operations.addressing import addressee, check_new
 from a2a_server.operations.call import Call
 from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.job import Job
-from a2a_server.operations.moves import Details, move
-from a2a_server.operations.receipts import Receipts
+from a2a_server.operations.moves import Details, move, move_with
+from a2a_server.operations.receipts import SECRET, Receipts
 from a2a_server.operations.run import Run, shutting_down
 from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
@@ -55,7 +57,7 @@ class Runs:
         if self.draining:
             raise shutting_down()
         message = request.message
-        references = await self.references(call, message) if message.reference_task_ids else ()
+        references = await self._references(call, message) if message.reference_task_ids else ()
         job = Job(call, request, references)
         if once is not None:
             job.key = once.key
@@ -68,6 +70,15 @@ class Runs:
             except StaleWrite:
                 await asyncio.sleep(0)
         raise changing_too_fast()
+
+    async def _references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:
+        """What the message refers to; with the setting it may thereby name the task that it is for (XTRA-03)."""
+        references = await self.references(call, message)
+        if not message.task_id and self.shop.answer_by_reference:
+            message.task_id = addressee(message, references)
+        if not message.task_id:
+            check_new(message, references)
+        return references
 
     async def references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:
         """Tasks the caller may see; others are treated as absent, without saying why (CTX-11)."""
@@ -100,7 +111,7 @@ class Runs:
 
     async def _launch_once(self, run: Run, job: Job, once: Once) -> Ticket:
         """A twin may have been faster, and then nothing may start: the commit comes first (ONCE-01)."""
-        self._leave_receipt(run.writer, once)
+        self._leave_receipt(run.writer, once, job)
         run.launch(confirm=True, on_end=self._ended)
         run.open()
         return await _confirmed(run, Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0)))
@@ -148,13 +159,14 @@ class Runs:
     async def _resume(self, record: Record, job: Job, once: Once | None) -> Ticket:
         """A message to a waiting task starts its next turn."""
         self.shop.slots.check()
+        check_answer(record.task.status, job.request.message)
         writer = self._writer(job.call.scope, record)
         run = Run(self.shop, writer, job, state=record.state)
         self.live[run.task_id] = run
         writer.claim(self.shop.lease())
         self._register(writer, job)
-        self._leave_receipt(writer, once)
         run.join(job)
+        self._leave_receipt(writer, once, job)
         job.after = job.number
         run.stop(pb.TASK_STATE_WORKING)
         run.launch(confirm=True, on_end=self._ended)
@@ -169,8 +181,9 @@ class Runs:
             await run.writer.settle()
         if run.over or is_terminal(run.writer.image.state):
             raise StaleWrite(run.task_id)
+        check_answer(run.writer.image.head.status, job.request.message)
         run.enqueue(job)
-        self._leave_receipt(run.writer, once)
+        self._leave_receipt(run.writer, once, job)
         self._register(run.writer, job)
         ticket = self._snapshot(run, job)
         try:
@@ -186,9 +199,11 @@ class Runs:
 
     # -- receipts
 
-    def _leave_receipt(self, writer: TaskWriter, once: Once | None) -> None:
+    def _leave_receipt(self, writer: TaskWriter, once: Once | None, job: Job) -> None:
         if once is not None:
-            writer.leave_receipt(replace(once, task_id=writer.task_id), self.shop.clock.now_ms())
+            fingerprint = once.fingerprint if job.kept is None else SECRET
+            receipt = replace(once, task_id=writer.task_id, fingerprint=fingerprint)
+            writer.leave_receipt(receipt, self.shop.clock.now_ms())
 
     async def _reserve(self, call: Call, once: Once | None) -> None:
         """A direct turn may never write a task, so that its receipt cannot go with it."""
@@ -235,6 +250,15 @@ class Runs:
         """Move a task that has no live turn. Raises `StaleWrite` when something else was faster."""
         writer = self._writer(scope, record)
         move(self.shop, writer, state, text, details)
+        writer.end(turn.number for turn in ends)
+        await writer.settle()
+
+    async def ask_again(self, scope: Scope, record: Record, question: pb.Message, *, ends: Sequence[Turn]) -> None:
+        """Put a question anew to whoever answered it, for a task that has no live turn."""
+        writer, message = self._writer(scope, record), pb.Message()
+        message.CopyFrom(question)
+        message.message_id = self.shop.ids.new()
+        move_with(self.shop, writer, pb.TASK_STATE_INPUT_REQUIRED, message)
         writer.end(turn.number for turn in ends)
         await writer.settle()
 

@@ -30,6 +30,10 @@ class Workshop:
     slots: Slots
     observers: Sequence[Observer]
     replica: str
+    input_requests: bool = False
+    """Whether the card declares them, so that agents may make some."""
+    answer_by_reference: bool = False
+    """Whether a tool result finds its task by a reference (XTRA-03)."""
     _newest_lease: list[Lease] = field(default_factory=lambda: [Lease("", 0)], init=False, repr=False)
 
     def lease(self) -> Lease:

@@ -42,14 +42,14 @@ class TurnRequest:
     context_id: str
     number: int
     """The log number of the message; it names the turn, and is 1 in a task's first turn."""
-    message: pb.Message
-    metadata: struct_pb2.Struct
-    view: Callable[[], pb.Task]
+    message: pb.Message = field(repr=False)  # which may answer a sensitive request (XTRA-04)
+    metadata: struct_pb2.Struct = field(repr=False)
+    view: Callable[[], pb.Task] = field(repr=False)
     """Makes what `task` shows."""
     caller: Caller
-    references: Sequence[pb.Task] = ()
+    references: Sequence[pb.Task] = field(default=(), repr=False)
     """The tasks of `referenceTaskIds` that the caller may see (CTX-11)."""
-    state: bytes = b""
+    state: bytes = field(default=b"", repr=False)
     """What an earlier turn, or an earlier run of this turn, saved."""
     rerun: bool = False
     """True when a restart interrupted this turn and it runs again."""

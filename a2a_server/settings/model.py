@@ -89,6 +89,10 @@ class Settings(BaseSettings):
     """Whether extensions that the card requires must be listed beyond sends, too."""
     replay_extension: bool = False
     """Whether gRPC clients, and gateways elsewhere, may ask for the numbers of events and go on after one of them."""
+    input_request_extension: bool = False
+    """Whether agents may make input requests that do not declare them on their own."""
+    answer_by_reference: bool = False
+    """Whether a tool result without a task id finds its task by the one task that it refers to."""
     keep_streams_open_on_input: bool = False
     """Whether streams stay open when a task asks for input."""
     loop_block_warning: Annotated[float, Ge(0)] = 1.0

@@ -1,0 +1,153 @@
+"""Input requests: what a task asks for by id, and what clients answer, as 1.0 carries them (spec: XTRA, EXTN-07).
+
+A question is an input request if its message lists the extension and says in its metadata, under the extension's URI,
+`{"inputRequest": {"kind": "input-request", "requestId", "prompt", "sensitive"}}`. The answer is a tool result: a data
+part `{"toolUseId", "result"}` marked by the part metadata `{"partKind": "tool-result"}` under the same URI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from google.protobuf import struct_pb2
+
+from a2a_server.domain.lifecycle import INTERRUPTED
+from a2a_server.errors import Violation, refuse
+from generated import a2a_pb2 as pb
+
+URI: Final = "urn:a2a-server:input-request:v1"
+"""The extension."""
+
+DESCRIPTION: Final = "Questions carry an id, may be marked as sensitive, and are answered by tool results for that id."
+
+UNDECLARED: Final = (
+    f"an input request needs the extension {URI}, which the card does not declare; "
+    "give the Agent extensions=[INPUT_REQUESTS], or set input_request_extension"
+)
+"""What an agent is told that makes one all the same (EXTN-01)."""
+
+TOOL_RESULT: Final = "tool-result"
+TOOL_USE: Final = "tool-use"
+
+_REQUEST: Final = "inputRequest"
+_KIND: Final = "input-request"
+_PART_KIND: Final = "partKind"
+_ID: Final = "toolUseId"
+_RESULT: Final = "result"
+_NULL: Final = struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+
+
+class InputRequest(NamedTuple):
+    """What is asked for."""
+
+    request_id: str
+    prompt: str = ""
+    sensitive: bool = False
+    """Whether the answer is for the agent's eyes only (XTRA-04)."""
+
+
+class ToolResult(NamedTuple):
+    """What a part of a message answers."""
+
+    part: int
+    """The place of the part."""
+    tool_use_id: str
+    value: struct_pb2.Value
+
+
+def declaration() -> pb.AgentExtension:
+    """How the card names the extension."""
+    return pb.AgentExtension(uri=URI, description=DESCRIPTION)
+
+
+# -- questions
+
+
+def put_request(message: pb.Message, request: InputRequest) -> None:
+    """Make a question an input request."""
+    if URI not in message.extensions:
+        message.extensions.append(URI)
+    members = message.metadata.fields[URI].struct_value.fields[_REQUEST].struct_value.fields
+    members["kind"].string_value = _KIND
+    members["prompt"].string_value = request.prompt
+    members["sensitive"].bool_value = request.sensitive
+    members["requestId"].string_value = request.request_id
+
+
+def request_in(message: pb.Message) -> InputRequest | None:
+    """The input request that a message makes; nearly none does, and those are told from it at a glance."""
+    if not message.extensions or URI not in message.extensions:
+        return None
+    own = _member(message.metadata, URI).struct_value
+    if _REQUEST not in own.fields:
+        return None
+    request = own.fields[_REQUEST].struct_value
+    request_id, prompt = (_member(request, name).string_value for name in ("requestId", "prompt"))
+    return InputRequest(request_id, prompt, _is_meant(_member(request, "sensitive")))
+
+
+def open_request(status: pb.TaskStatus) -> InputRequest | None:
+    """The input request that a task waits with."""
+    return request_in(status.message) if status.state in INTERRUPTED and status.HasField("message") else None
+
+
+def _is_meant(value: struct_pb2.Value) -> bool:
+    """What is no boolean counts as yes: rather keep too little than tell too much."""
+    kind = value.WhichOneof("kind")
+    return value.bool_value if kind == "bool_value" else kind not in {None, "null_value"}
+
+
+# -- answers
+
+
+def tool_result(tool_use_id: str, value: struct_pb2.Value) -> pb.Part:
+    """The part that answers an input request."""
+    part = pb.Part()
+    members = part.data.struct_value.fields
+    members[_ID].string_value = tool_use_id
+    members[_RESULT].CopyFrom(value)
+    mark(part, TOOL_RESULT)
+    return part
+
+
+def mark(part: pb.Part, kind: str) -> None:
+    part.metadata.fields[URI].struct_value.fields[_PART_KIND].string_value = kind
+
+
+def kind_of(part: pb.Part) -> str:
+    """`tool-result`, `tool-use`, or "" for a part that is just what it is."""
+    if not part.HasField("metadata"):
+        return ""
+    return _member(_member(part.metadata, URI).struct_value, _PART_KIND).string_value
+
+
+def results_in(message: pb.Message) -> Iterator[ToolResult]:
+    """All tool results of a message; what lacks its id has an empty one."""
+    for index, part in enumerate(message.parts[:]):
+        if kind_of(part) == TOOL_RESULT:
+            content = part.data.struct_value
+            result = _member(content, _RESULT)
+            yield ToolResult(index, _member(content, _ID).string_value, result if result.WhichOneof("kind") else _NULL)
+
+
+def check_answer(status: pb.TaskStatus, message: pb.Message) -> None:
+    """Refuse results for something else than what the task asks for (XTRA-02). Words are welcome all the same."""
+    request = open_request(status)
+    if request is None or not request.request_id:
+        return
+    wrong = [result for result in results_in(message) if result.tool_use_id != request.request_id]
+    if wrong:
+        refuse([Violation(f"message.parts[{result.part}]", _complaint(result, request)) for result in wrong])
+
+
+def _complaint(result: ToolResult, request: InputRequest) -> str:
+    wanted = f"the task asks for {request.request_id[:80]!r}"
+    if not result.tool_use_id:
+        return f"a tool result needs a toolUseId; {wanted}"
+    return f"is the result for {result.tool_use_id[:80]!r}, but {wanted}"
+
+
+def _member(fields: struct_pb2.Struct, name: str) -> struct_pb2.Value:
+    """Membership first: reading a missing key of a protobuf map would insert it."""
+    return fields.fields[name] if name in fields.fields else struct_pb2.Value()
