@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway import codec
+from gateway.dialects.evidence import dialect_of
 from gateway.dialects.kind import kind
 from gateway.dialects.proto import proto
 from gateway.dialects.spelling import Spelling
@@ -14,7 +15,21 @@ KIND: Final = kind()
 """0.3 on JSON-RPC: its JSON schema, answers without wrappers."""
 KIND_REST: Final = kind(rest=True)
 """The same on REST, where answers have them."""
+KIND_EXTRAS: Final = kind(extras=True)
+"""As `KIND`, for clients that use input requests and tools' parts."""
+KIND_REST_EXTRAS: Final = kind(rest=True, extras=True)
 PROTO: Final = proto()
 """ProtoJSON of the 0.3 proto."""
 
-__all__ = ["KIND", "KIND_REST", "PROTO", "V1", "Spelling", "kind", "proto"]
+__all__ = [
+    "KIND",
+    "KIND_EXTRAS",
+    "KIND_REST",
+    "KIND_REST_EXTRAS",
+    "PROTO",
+    "V1",
+    "Spelling",
+    "dialect_of",
+    "kind",
+    "proto",
+]

@@ -63,5 +63,11 @@ def without(metadata: Json, key: str) -> Json:
     return {name: item for name, item in metadata.items() if name != key}
 
 
+def cut(metadata: Json, key: str, name: str) -> Json:
+    """The same without one member of an object inside it, and without that object if that was all."""
+    rest = without(metadata[key], name)
+    return {**metadata, key: rest} if rest else without(metadata, key)
+
+
 def _is_text(text: object) -> bool:
     return type(text) is str and bool(text)

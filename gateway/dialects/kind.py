@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.codec import Dialect
 from gateway.codec.schema import Form
-from gateway.dialects import answers, kind_parts, members, push, sends
+from gateway.dialects import answers, input_requests, kind_parts, members, push, sends
 from gateway.dialects.enums import KEBAB_STATES, PLAIN_ROLES, ROLE, STATE
 from gateway.dialects.foreign import IN_KIND
 from gateway.dialects.forms import FORMS
@@ -17,8 +17,15 @@ from generated import a2a_pb2 as pb
 
 _FORMS: Final[Mapping[str, Form]] = {
     **FORMS,
-    **full({"Part": kind_parts.FORM, "TaskPushNotificationConfig": push.named(push.by_task)}),
+    **full(
+        {
+            "Message": input_requests.READ,
+            "Part": kind_parts.FORM,
+            "TaskPushNotificationConfig": push.named(push.by_task),
+        }
+    ),
 }
+_EXTRAS: Final[Mapping[str, Form]] = full({"Message": input_requests.FORM, "Part": kind_parts.WITH_TOOLS})
 _UNWRAPPED: Final[Mapping[str, Form]] = {
     "google.protobuf.Empty": answers.NULL,
     **full(
@@ -41,8 +48,11 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, str | bool]]] = full(
 )
 
 
-def kind(*, rest: bool = False, wait: bool = True) -> Spelling:
-    """With `rest` answers keep their wrappers; without `wait` a send waits only if it says `blocking`."""
+def kind(*, rest: bool = False, wait: bool = True, extras: bool = False) -> Spelling:
+    """With `rest` answers keep their wrappers; without `wait` a send waits only if it says `blocking`.
+
+    With `extras` input requests and tools' parts are written in their own shape; it is read in any case.
+    """
     member = members.member(members.NAMES if rest else {**members.NAMES, **members.UNPAGED})
     dialect = Dialect(
         member=member,
@@ -51,6 +61,11 @@ def kind(*, rest: bool = False, wait: bool = True) -> Spelling:
         constants=_CONSTANTS,
         foreign=full(IN_KIND),
         enums={STATE: KEBAB_STATES, ROLE: PLAIN_ROLES},
-        forms={**_FORMS, **({} if rest else _UNWRAPPED), **({} if wait else full(sends.WITHOUT_WAITING))},
+        forms={
+            **_FORMS,
+            **(_EXTRAS if extras else {}),
+            **({} if rest else _UNWRAPPED),
+            **({} if wait else full(sends.WITHOUT_WAITING)),
+        },
     )
     return spelling(dialect)

@@ -7,6 +7,7 @@ from typing import Final
 from gateway.codec.leftovers import Leftovers
 from gateway.codec.schema import Form
 from gateway.codec.values import write_struct
+from gateway.dialects import tool_parts
 from gateway.dialects.files import FileForm
 from gateway.dialects.foreign import IN_KIND_FILE, IN_KIND_PART
 from gateway.dialects.kept import Json
@@ -57,6 +58,16 @@ def _object(value: object) -> Json:
     return value
 
 
-read: Final = PartReader(_MEMBERS, _FILE.reader(), _object, CONTENTS)
+read: Final = PartReader(
+    _MEMBERS, _FILE.reader(), _object, CONTENTS, dict.fromkeys(tool_parts.KINDS, tool_parts.read)
+).function()
 
 FORM: Final = Form(lambda _: write, lambda _: read)
+
+
+def _write_original(part: pb.Part) -> Json:
+    return tool_parts.original(write(part)) if part.HasField("data") else write(part)
+
+
+WITH_TOOLS: Final = FORM._replace(write=lambda _: _write_original)
+"""For clients that use such parts; who does not sees marked data."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
+from gateway.codec.compiler import Function
 from gateway.codec.faults import WRONG, Faults, complain, key_path, note
 from gateway.codec.leftovers import Leftovers, clash
 from gateway.codec.values import read_struct, read_value, write_struct, write_value
@@ -51,21 +52,31 @@ class PartReader:
     """Find the object in what `data` is; raise what is wrong with it."""
     kinds: Sequence[str] = ()
     """What `kind` may be, if there is such a member."""
+    others: Mapping[str, Callable[[Json, pb.Part], None]] = field(default_factory=dict)
+    """What reads parts of further kinds, which are all their own."""
 
-    def __call__(self, value: object, part: pb.Part) -> None:
-        if type(value) is not dict:
-            raise TypeError
-        text = value.get("text")
-        members = 2 if self.kinds and value.get("kind") == "text" else 1
-        if type(text) is str and len(value) == members:  # what nearly all parts are
+    def function(self) -> Function:
+        """What reads a part; nearly all of them are plain texts."""
+        kind, members = ("text", 2) if self.kinds else (None, 1)
+
+        def read(value: object, part: pb.Part) -> None:
+            if type(value) is not dict:
+                raise TypeError
+            text = value.get("text")
+            if text is None or len(value) != members or value.get("kind") != kind:
+                self._read(value, part)
+                return
             try:
                 part.text = text
-            except UnicodeEncodeError as error:
+            except WRONG as error:
                 raise note(None, ".text", _EXPECTED["text"], text, error) from None
-        else:
-            self._read(value, part)
+
+        return read
 
     def _read(self, value: Json, part: pb.Part) -> None:
+        if self.others and type(kind := value.get("kind")) is str and kind in self.others:
+            self.others[kind](value, part)
+            return
         found, faults = self.members(value, None)
         which, faults = self._chosen(found, faults)
         if which:

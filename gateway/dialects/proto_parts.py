@@ -38,7 +38,7 @@ def form(*, raw_files: bool) -> Form:
             return written
         return _annotated({"text": ""} if which else {}, part)
 
-    read = PartReader(_MEMBERS, files.reader(), _object)
+    read = PartReader(_MEMBERS, files.reader(), _object).function()
     return Form(lambda _: write, lambda _: read)
 
 
