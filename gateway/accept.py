@@ -30,6 +30,19 @@ def unary(accept: str | None) -> str:
     return A2A if accept is None or accept == "*/*" else _best(accept, (A2A, JSON))
 
 
+def plain(accept: str | None) -> str:
+    """The type of an answer where there is only plain JSON; whoever takes A2A's takes that (CONF-04)."""
+    if accept is not None and accept != "*/*":
+        _best(accept, (JSON, A2A))
+    return JSON
+
+
+def plain_of_error(accept: str | None) -> str:
+    """As `of_error`, where there is only plain JSON."""
+    del accept
+    return JSON
+
+
 def stream(accept: str | None) -> str:
     """The type of a stream. A client that asks for plain JSON everywhere still gets the only form that A2A has."""
     if accept is None or accept == SSE:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -30,6 +31,10 @@ from gateway.upstream import Answer, Context, Upstream
 from generated import a2a_pb2 as pb
 
 Query = Sequence[tuple[str, str]]
+Beside = Mapping[str, tuple[str, ...]]
+"""Metadata of a call that only this gateway says."""
+
+NOTHING: Beside = MappingProxyType({})
 
 VERSION = "A2A-Version"
 CURSOR = "lastEventId"
@@ -59,8 +64,16 @@ class Calls:
     cors: Cors
     writings: Writings
 
-    async def unary(self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message) -> Told:
-        answer = await self.upstream.unary(method, message, self.context(request, query))
+    async def unary(
+        self,
+        request: web.BaseRequest,
+        query: Query,
+        method: MethodDescriptor,
+        message: Message,
+        *,
+        beside: Beside = NOTHING,
+    ) -> Told:
+        answer = await self.upstream.unary(method, message, self.context(request, query, beside))
         told = answer.message
         if isinstance(told, pb.AgentCard):
             told = self.cards.with_doors(told, self.proxies.base(request))
@@ -73,13 +86,20 @@ class Calls:
         """What goes with an answer."""
         return headers.outgoing(answer.metadata, answer.trailers, self.profile.echo(request.headers))
 
-    async def stream(
-        self, request: web.BaseRequest, query: Query, method: MethodDescriptor, message: Message, *, frames: Frames
+    async def stream(  # noqa: PLR0913 - as above
+        self,
+        request: web.BaseRequest,
+        query: Query,
+        method: MethodDescriptor,
+        message: Message,
+        *,
+        frames: Frames,
+        beside: Beside = NOTHING,
     ) -> Flow:
         kind = GetMessageClass(method.output_type)
         place = Place(request, frames.comment)
         with self.readers.admit(place, self.proxies.client(request)):
-            stream = await self.upstream.stream(method, message, self.context(request, query))
+            stream = await self.upstream.stream(method, message, self.context(request, query, beside))
             relay = Relay(
                 place=place,
                 frames=frames,
@@ -91,8 +111,8 @@ class Calls:
             )
             return await relay.run(stream)
 
-    def context(self, request: web.BaseRequest, query: Query) -> Context:
-        """What a request says beside its message."""
+    def context(self, request: web.BaseRequest, query: Query, beside: Beside = NOTHING) -> Context:
+        """What goes with a message: what the request says, and what is said about it."""
         found = self.header_map.incoming(request.headers)
         for name, value in query:
             if name == VERSION:  # as parameter (VERS-06); pipelines refuse values that differ
@@ -102,6 +122,7 @@ class Calls:
         profile = self.profile
         if profile.metadata:
             found.metadata.update(profile.metadata)
+            found.metadata.update(beside)
         if found.timeout == 0:  # before anything has begun; what is quick would be answered all the same
             raise deadline_exceeded(0)
         return Context(found.metadata, found.timeout, self.proxies.client(request), found.binary, profile.spoken)

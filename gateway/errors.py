@@ -6,7 +6,7 @@ import base64
 import math
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ _HTTP: dict[int, int] = {
     code.UNIMPLEMENTED: 501,
     code.UNAVAILABLE: 503,
 }
-_JSONRPC: dict[int, Reason] = {
+_NEAREST: dict[int, Reason] = {
     code.INVALID_ARGUMENT: Reason.INVALID_PARAMS,
     code.OUT_OF_RANGE: Reason.INVALID_PARAMS,
     code.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
@@ -76,14 +76,17 @@ class Failure:
     message: str
     details: list[dict[str, Any]]
     jsonrpc: int
+    reason: Reason
+    """The row of the catalogue; of those that it does not know, the one that is next to it."""
     headers: Headers = ()
-    reason: Reason | None = None
-    """The row of the catalogue, if it is one that is known here."""
 
     def rest(self) -> bytes:
         """The body of REST (ERRS-02); its `code` is the HTTP number."""
-        status = {"code": self.http, "status": _name(self.code), "message": self.message, "details": self.details}
-        return orjson.dumps({"error": status})
+        return orjson.dumps({"error": {**self.status(), "details": self.details}})
+
+    def status(self) -> dict[str, Any]:
+        """All of it but the details."""
+        return {"code": self.http, "status": _name(self.code), "message": self.message}
 
     def ndjson(self) -> bytes:
         """The last line of a stream in grpc-gateway's form; its `code` is gRPC's number (DOOR-11)."""
@@ -133,19 +136,20 @@ def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, f
             seconds = known.retry_delay.seconds + known.retry_delay.nanos / 1e9
             headers.append(("Retry-After", str(max(math.ceil(seconds), 0))))
         elif isinstance(known, details.BadRequest):
-            message = _respelled(known, message)
+            message = respelled(known, message, json_path)
             packed.Pack(known)
         shown.append(_detail(packed))
     if not any(name == "WWW-Authenticate" for name, _ in headers):
         headers += [("WWW-Authenticate", str(value)) for name, value in trailers if name == "www-authenticate"]
+    nearest = reason or _NEAREST.get(status.code, Reason.INTERNAL)
     return form(
         http=reason.http(codes) if reason else _HTTP.get(status.code, 500),
-        code=status.code,
+        code=reason.status(codes) if reason else status.code,
         message=message,
         details=shown,
-        jsonrpc=(reason or _JSONRPC.get(status.code, Reason.INTERNAL)).jsonrpc_code,
+        jsonrpc=nearest.jsonrpc_code,
+        reason=nearest,
         headers=headers,
-        reason=reason,
     )
 
 
@@ -160,10 +164,10 @@ def _name(number: int) -> str:
         return "UNKNOWN"
 
 
-def _respelled(bad: details.BadRequest, message: str) -> str:
-    """Spell fields as JSON does; the message repeats the field when there is just one."""
+def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]) -> str:
+    """Spell fields anew; the message repeats the field when there is just one."""
     for violation in bad.field_violations:
-        field = json_path(violation.field)
+        field = spell(violation.field)
         if message.startswith(violation.field):
             message = field + message[len(violation.field) :]
         violation.field = field

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, Protocol
 
 import orjson
 from aiohttp import web
@@ -16,12 +16,15 @@ from gateway import accept, body
 from gateway.calls import Calls, Query, query_of
 from gateway.codec import NotJson, loads
 from gateway.frames import JsonRpcFrames
+from gateway.options import Options
+from gateway.profiles import Profile
 from gateway.replies import Answering, Reply
 
 _HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 503})
 """Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
 
-_NULL = b"null"
+NULL = b"null"
+"""The id of a request that has none, or none that can be read."""
 _LONGEST_NAME = 100
 _LONGEST_ID = 1024  # every event of a stream repeats it
 _LARGEST_ID = 2**53
@@ -36,37 +39,46 @@ class Envelope(NamedTuple):
     params: object
 
 
+class Older(Protocol):
+    """Serves methods of older versions at the same URL."""
+
+    def means(self, request: web.BaseRequest, value: object) -> bool:
+        """Whether a request body, or what there is of it, is of such a version."""
+        ...
+
+    async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering: ...
+
+    def refusal(self, error: Exception, request_id: bytes) -> Reply: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonRpc:
     """Serves the methods of some services at one URL."""
 
     calls: Calls
     methods: Mapping[str, MethodDescriptor]
+    older: Older | None = None
 
     @classmethod
-    def of(cls, calls: Calls, services: Iterable[ServiceDescriptor]) -> JsonRpc:
-        return cls(calls, {method.name: method for service in services for method in service.methods})
+    def of(cls, calls: Calls, services: Iterable[ServiceDescriptor], older: Older | None = None) -> JsonRpc:
+        return cls(calls, {method.name: method for service in services for method in service.methods}, older)
 
     async def __call__(self, request: web.BaseRequest, query: str) -> Answering:
-        request_id = _NULL
+        request_id, value = NULL, None
         try:
-            value = await self._read(request)
+            value = await read(request, self.calls.options)
             request_id = id_of(value)
             return await self._serve(request, envelope_of(value, request_id), query_of(query))
         except Exception as error:  # noqa: BLE001 - every error has a shape
-            return self.refusal(error, request_id)
-
-    async def _read(self, request: web.BaseRequest) -> object:
-        raw = await body.read(request, self.calls.options)
-        accept.must_be_json(request.headers.get("Content-Type"), (accept.JSON, accept.A2A))
-        try:
-            return loads(raw, max_depth=self.calls.options.max_depth)
-        except NotJson as error:
-            wrong(Reason.PARSE_ERROR, "", error.what)
+            if self.older is not None and self.older.means(request, value):
+                return self.older.refusal(error, request_id)
+            return refusal(self.calls.profile, error, request_id)
 
     async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering:
         method = self.methods.get(envelope.method)
         if method is None:
+            if self.older is not None and "/" in envelope.method:  # CONF-52
+                return await self.older.serve(request, envelope, query)
             wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
         message = self.calls.profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
         if method.server_streaming:
@@ -77,11 +89,23 @@ class JsonRpc:
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
         return Reply(text, accept.JSON, told.headers)
 
-    def refusal(self, error: Exception, request_id: bytes) -> Reply:
-        failure = self.calls.profile.explain(error)
-        text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
-        http = failure.http if failure.http in _HTTP_LEVEL else 200
-        return Reply(text, accept.JSON, failure.headers, status=http)
+
+async def read(request: web.BaseRequest, options: Options) -> object:
+    """The body of a request as JSON."""
+    raw = await body.read(request, options)
+    accept.must_be_json(request.headers.get("Content-Type"), (accept.JSON, accept.A2A))
+    try:
+        return loads(raw, max_depth=options.max_depth)
+    except NotJson as error:
+        wrong(Reason.PARSE_ERROR, "", error.what)
+
+
+def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:
+    """The response to a request that has failed."""
+    failure = profile.explain(error)
+    text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
+    http = failure.http if failure.http in _HTTP_LEVEL else 200
+    return Reply(text, accept.JSON, failure.headers, status=http)
 
 
 def wrong(reason: Reason, field: str, description: str) -> NoReturn:

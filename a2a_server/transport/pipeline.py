@@ -181,9 +181,9 @@ class Pipeline:
         if rpc in PUBLIC:
             return Call(caller=Caller(), scope=Scope(tenant, ANONYMOUS)), ()
         metadata, rules = envelope.metadata, self._rules
-        if SPOKEN in metadata and spoken == CURRENT:
-            spoken = versions.told(self._negotiators, tuple(metadata[SPOKEN]))
         version = self._negotiators[spoken](tuple(metadata[VERSION]) if VERSION in metadata else ())
+        if SPOKEN in metadata and spoken == CURRENT:  # the gateway's call is one of 1.0, whatever its client speaks
+            version = spoken = versions.told(self._negotiators, tuple(metadata[SPOKEN]))
         caller = await self._authenticator.authenticate(envelope)
         scope = _scope(rules.tenants.of(tenant, caller), caller.owner)
         key = _key(tuple(metadata[KEY])) if KEY in metadata else ""

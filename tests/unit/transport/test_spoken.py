@@ -90,8 +90,16 @@ async def test_two_answers_to_what_was_spoken_are_none() -> None:
 
 
 @pytest.mark.req("VERS-02")
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
-async def test_a_version_contradicts_what_a_gateway_says_as_well(version: str) -> None:
+async def test_a_gateway_itself_speaks_1_0_whatever_its_client_speaks() -> None:
+    """It says so, or servers that go by the letter would take the call for one of 0.3."""
+    told = envelope(a2a_server_spoken="0.3", a2a_version="1.0")
+    assert await version_of(told) == "0.3"
+    assert await version_of(told, rules=Rules(strict_version=True)) == "0.3"
+
+
+@pytest.mark.req("VERS-02")
+@pytest.mark.parametrize("version", ["0.3", "2.0"])
+async def test_a_gateway_that_speaks_another_version_is_refused(version: str) -> None:
     error = await refusal(envelope(a2a_server_spoken="0.3", a2a_version=version))
     assert error.reason is Reason.VERSION_NOT_SUPPORTED
     assert error.metadata["requestedVersion"] == version

@@ -1,0 +1,98 @@
+"""JSON-RPC of 0.3: ten methods on the URL of 1.0, told apart by the slash in their names (LRPC, LOLD-03, CONF-52)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from aiohttp import web
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_server.errors import Reason
+from gateway import accept, jsonrpc
+from gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
+from gateway.frames import JsonRpcFrames
+from gateway.jsonrpc import Envelope, envelope_of, id_of, wrong
+from gateway.replies import Answering, Reply
+from gateway.v0_3 import schemes
+from gateway.v0_3.answers import RPCS, Ask, Speech
+
+_CONFIG: Final = "tasks/pushNotificationConfig"
+_CARD: Final = "agent/getAuthenticatedExtendedCard"
+_LONGEST_NAME: Final = 100
+
+
+class Method(NamedTuple):
+    """A method, as an RPC of 1.0."""
+
+    rpc: MethodDescriptor
+    beside: Callable[[Any], Beside] = lambda _: NOTHING
+    """What its params say that the RPC's request has no room for."""
+
+
+METHODS: Final[Mapping[str, Method]] = MappingProxyType(
+    {
+        "message/send": Method(RPCS["SendMessage"], schemes.of_send),
+        "message/stream": Method(RPCS["SendStreamingMessage"], schemes.of_send),
+        "tasks/get": Method(RPCS["GetTask"]),
+        "tasks/cancel": Method(RPCS["CancelTask"]),
+        "tasks/resubscribe": Method(RPCS["SubscribeToTask"]),
+        f"{_CONFIG}/set": Method(RPCS["CreateTaskPushNotificationConfig"], schemes.of_config),
+        f"{_CONFIG}/get": Method(RPCS["GetTaskPushNotificationConfig"]),
+        f"{_CONFIG}/list": Method(RPCS["ListTaskPushNotificationConfigs"]),
+        f"{_CONFIG}/delete": Method(RPCS["DeleteTaskPushNotificationConfig"]),
+        _CARD: Method(RPCS["GetExtendedAgentCard"]),
+    }
+)
+ALIASES: Final = MappingProxyType({"agent/authenticatedExtendedCard": METHODS[_CARD]})
+"""Names that 0.3 has for the same in its prose (LOLD-03)."""
+
+_KNOWN: Final = MappingProxyType({**METHODS, **ALIASES})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OldJsonRpc:
+    """Serves the methods of 0.3."""
+
+    speech: Speech
+
+    async def __call__(self, request: web.BaseRequest, query: str, tenant: str = "") -> Answering:
+        """Serve a request at a URL where nothing but 0.3 is spoken."""
+        request_id = jsonrpc.NULL
+        try:
+            value = await jsonrpc.read(request, self.speech.calls.options)
+            request_id = id_of(value)
+            return await self.serve(request, envelope_of(value, request_id), query_of(query), tenant)
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            return self.refusal(error, request_id)
+
+    def means(self, request: web.BaseRequest, value: object) -> bool:
+        """By the method's name; where there is none to be read, by the version that the client says."""
+        name = value.get("method") if isinstance(value, dict) else None
+        if isinstance(name, str):
+            return "/" in name
+        return any(said.strip().startswith("0.3") for said in versions_asked(request, ()))
+
+    async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str = "") -> Answering:
+        method = _KNOWN.get(envelope.method)
+        if method is None:
+            name = envelope.method[:_LONGEST_NAME]
+            wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name}" is none of those of A2A 0.3: {", ".join(METHODS)}')
+        calls = self.speech.calls
+        calls.profile.check(versions_asked(request, query))
+        message: Any = calls.profile.codec.decode(envelope.params, GetMessageClass(method.rpc.input_type))
+        if tenant:
+            message.tenant = tenant
+        ask = Ask(request, query, method.rpc, message, method.beside(envelope.params))
+        if method.rpc.server_streaming:
+            accept.stream(request.headers.get("Accept"))
+            return await self.speech.stream(ask, JsonRpcFrames(envelope.request_id))
+        told = await self.speech.answer(ask)
+        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
+        return Reply(text, accept.JSON, told.headers)
+
+    def refusal(self, error: Exception, request_id: bytes) -> Reply:
+        return jsonrpc.refusal(self.speech.calls.profile, error, request_id)

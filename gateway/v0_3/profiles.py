@@ -1,0 +1,38 @@
+"""What is particular about 0.3 in JSON, whatever its spelling (spec: LRES-02, LPSH-04, CONF-01, -02, -04, -17, -19)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway import accept
+from gateway.dialects import Spelling
+from gateway.headers import SPOKEN, VERSION
+from gateway.profiles import Profile
+from gateway.v0_3.errors import OldFailure
+
+_TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
+"""The call itself is one of 1.0; without saying so, servers that go by the letter would take it for one of 0.3."""
+
+
+def jsonrpc(spelling: Spelling) -> Profile:
+    return _profile(spelling, "A method with a slash")
+
+
+def rest(spelling: Spelling) -> Profile:
+    return _profile(spelling, "A path under /v1")
+
+
+def _profile(spelling: Spelling, signs: str) -> Profile:
+    return Profile(
+        spoken="0.3",
+        codec=spelling.codec,
+        last=spelling.last,
+        codes="1.0.0",
+        failure=OldFailure,
+        unary=accept.plain,
+        refusal=accept.plain_of_error,
+        extensions=("X-A2A-Extensions", "A2A-Extensions"),
+        metadata=_TOLD,
+        accepts="0.3",
+        signs=signs,
+    )

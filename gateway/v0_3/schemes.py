@@ -1,0 +1,35 @@
+"""All schemes that a push config offers; the request of 1.0 has room for one (spec: LPSH-02, CONF-34)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from a2a_server.errors import Violation, refuse
+from gateway.calls import NOTHING, Beside
+from gateway.headers import SCHEMES
+
+_CONFIG: Final = "pushNotificationConfig", "push_notification_config", "pushNotification", "push_notification"
+
+
+def of_send(value: Any) -> Beside:  # noqa: ANN401 - JSON
+    """What the config inside of a send offers; whether the JSON is sound has been looked at."""
+    configuration = value.get("configuration")
+    return _of(configuration, "configuration.") if configuration else NOTHING
+
+
+def of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
+    """What a config by itself offers."""
+    return _of(value, "")
+
+
+def _of(holder: Mapping[str, Any], prefix: str) -> Beside:
+    name = next((name for name in _CONFIG if holder.get(name)), "")
+    listed: Sequence[str] = ((holder.get(name) or {}).get("authentication") or {}).get("schemes") or ()
+    if len(listed) < 2:  # noqa: PLR2004 - one is in the request
+        return NOTHING
+    for index, scheme in enumerate(listed):
+        if not (scheme.isascii() and scheme.isprintable()):
+            field = f"{prefix}{name}.authentication.schemes[{index}]"
+            refuse([Violation(field, "must be the name of an HTTP authentication scheme, such as Bearer")])
+    return {SCHEMES: (",".join(listed),)}
