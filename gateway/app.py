@@ -23,9 +23,10 @@ from gateway.proxies import Proxies
 from gateway.readers import Readers
 from gateway.replies import Answering, Reply
 from gateway.rest import Rest
-from gateway.routes import Table, WrongVerb
+from gateway.routes import Table, Unknown, WrongVerb
 from gateway.streams import Writings
 from gateway.upstream import Upstream
+from gateway.v0_3.cards import OldCards
 from generated import a2a_pb2, discovery_pb2
 
 A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
@@ -76,6 +77,7 @@ class Gateway:
         self._table = Table.of([*services, DISCOVERY])
         self._rest = Rest(self._calls, self._table)
         self._jsonrpc = JsonRpc.of(self._calls, services)
+        self._old_cards = OldCards.of(self._calls, legacy_cards) if legacy_cards is not None else None
         self._cors = self._calls.cors
         self._pages: dict[str, Page] = {
             "/healthz": self._healthz,
@@ -116,14 +118,19 @@ class Gateway:
             return await self._jsonrpc(request, query) if verb == "POST" else _refuse(_POST)
         if (page := self._pages.get(path)) is not None:
             return await page(request) if verb in _GET else _refuse(_GET)
-        return await self._rest(request, path, query)
+        try:
+            return await self._rest(request, path, query)
+        except Unknown:
+            if self._old_cards is None or (answer := await self._old_cards(request, path, query)) is None:
+                raise
+            return answer
 
     def _is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""
         try:
             return self._table.match("GET", path).route.method.containing_service is DISCOVERY
         except (LookupError, A2AError):
-            return False
+            return self._old_cards is not None and self._old_cards.is_public(path)
 
     def _verbs(self, path: str) -> Sequence[str]:
         if path == "*":
@@ -136,6 +143,10 @@ class Gateway:
             self._table.match("OPTIONS", path)
         except WrongVerb as known:
             return known.allow
+        except Unknown:
+            if self._old_cards is None or not (verbs := self._old_cards.verbs(path)):
+                raise
+            return verbs
         return ()
 
     async def _healthz(self, request: web.BaseRequest) -> Reply:
