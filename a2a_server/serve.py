@@ -217,6 +217,7 @@ def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
         options=options,
         codes=settings.error_codes,
         legacy_cards=Legacy(old_cards.downgrade, superset) if settings.legacy.enabled else None,
+        tenants=settings.tenants,
     )
 
 

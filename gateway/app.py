@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -53,6 +53,7 @@ class Gateway:
         codes: ErrorCodes = "1.0.1",
         services: Sequence[ServiceDescriptor] = (A2A,),
         legacy_cards: Legacy | None = None,
+        tenants: Collection[str] = (),
     ) -> None:
         options = options or Options()
         self.readers = Readers(options)
@@ -70,6 +71,7 @@ class Gateway:
                 others=options.upstream_doors,
                 form=options.card_form,
                 legacy=legacy_cards,
+                tenants=tenants,
             ),
             cors=Cors(options.cors_origins),
             writings=Writings(profiles.V1.codec, profiles.V1.last),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -14,12 +13,12 @@ from gateway.codec import V1
 from gateway.codec.memo import Memo
 from gateway.dialects import cards_v0_3
 from gateway.options import CardForm
+from gateway.profiles import major_minor
 from generated import a2a_pb2 as pb
 
 Form = Literal["1.0", "0.3", "both"]
 Json = Mapping[str, Any]
 
-_VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_SHOWN: Final = 100
 _MEMO_BYTES: Final = 2**20
 
@@ -75,7 +74,7 @@ class Kept:
 
 def form_of(asked: Sequence[str], *, unasked: CardForm, legacy: bool) -> Form:
     """The form for a client that asks for these versions, in headers and parameters; VERSION_NOT_SUPPORTED."""
-    versions = {_major_minor(value.strip()) for value in asked} - {""}
+    versions = {major_minor(value.strip()) for value in asked} - {""}
     if not versions:
         return ("both" if legacy else "1.0") if unasked == "auto" else unasked
     if versions == {"1.0"}:
@@ -89,9 +88,3 @@ def form_of(asked: Sequence[str], *, unasked: CardForm, legacy: bool) -> Form:
         f'This card is told in the form of A2A {" or ".join(offered)}; the request asks for "{requested}".',
         metadata={"requestedVersion": requested, "supportedVersions": ",".join(offered)},
     )
-
-
-def _major_minor(value: str) -> str:
-    """Drop the patch, which plays no part (VERS-04); what is no version stays as it is, and is offered nowhere."""
-    match = _VERSION.fullmatch(value)
-    return match[1] if match else value

@@ -48,7 +48,7 @@ class Profile:
 
     def check(self, asked: Sequence[str]) -> None:
         """Refuse a request that says to be of another version than it looks (CONF-16, CONF-17)."""
-        if any(_major_minor(value.strip()) not in {"", self.accepts} for value in asked):
+        if any(major_minor(value.strip()) not in {"", self.accepts} for value in asked):
             requested = ",".join(dict.fromkeys(asked))[:_LONGEST_SHOWN]
             raise A2AError(
                 Reason.VERSION_NOT_SUPPORTED,
@@ -66,7 +66,7 @@ class Profile:
 V1: Final = Profile(spoken="1.0", codec=codec.V1, last=codec.V1)
 
 
-def _major_minor(value: str) -> str:
+def major_minor(value: str) -> str:
     """Drop the patch, which plays no part (VERS-04); what is no version stays as it is."""
     match = _VERSION.fullmatch(value)
     return match[1] if match else value

@@ -6,8 +6,10 @@ Everything is asked of a server, and of a gateway that stands alone in front of 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import httpx
@@ -212,6 +214,23 @@ async def test_a_tenants_card_has_all_forms(where: Where) -> None:
     async with cards(where, auth={}, tenants=["north"]) as port:
         for fields in ((), ("A2A-Version: 1.0",), ("A2A-Version: 0.3",)):
             assert await told(port, *fields, path=f"/north{CARD}") == await told(port, *fields)
+
+
+@pytest.mark.parametrize(("tenants", "doors"), [(["north"], ["/north/", "/north"]), ([], [])])
+async def test_a_tenant_of_a_server_elsewhere_is_in_the_url(
+    tmp_path: Path, tenants: list[str], doors: list[str]
+) -> None:
+    """If the gateway knows it; with no other way to say it, 0.3 could call nobody."""
+    theirs = {"url": "a.example:1", "protocolBinding": "GRPC", "protocolVersion": "1.0", "tenant": "north"}
+    (tmp_path / "card.json").write_text(json.dumps({"name": "Filed", "supportedInterfaces": [theirs]}))
+    options = {"card": str(tmp_path / "card.json")}
+    alone = Settings(http="127.0.0.1:0", upstream={"addresses": ["127.0.0.1:1"]}, gateway=options, tenants=tenants)
+    async with relaying(alone) as address:
+        found = (await told(address.port))["supportedInterfaces"]
+        answer = await once(address.port, get(CARD, "A2A-Version: 0.3"))
+    old = [door["url"] for door in found if door["protocolVersion"] == "0.3"]
+    assert old == [f"http://{address}{path}" for path in doors]
+    assert answer.status == (200 if doors else 400)
 
 
 # -- the official SDK
