@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -54,7 +54,7 @@ async def test_each_of_the_ten_rpcs_answers(store: Store) -> None:
 async def test_there_is_no_list_of_tasks_and_nothing_else_either() -> None:
     async with serving(Stage().agent) as world:
         for method in ("ListTasks", "ListTask", "SubscribeToTask", "GetExtendedAgentCard"):
-            call = world.channel.unary_unary(f"/{SERVICE}/{method}", request_serializer=bytes)
+            call: Any = world.channel.unary_unary(f"/{SERVICE}/{method}", request_serializer=bytes)
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call(b"")
             assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED
@@ -62,10 +62,10 @@ async def test_there_is_no_list_of_tasks_and_nothing_else_either() -> None:
 
 async def test_balancers_and_grpcurl_see_the_service() -> None:
     async with serving(Stage().agent) as world:
-        health = health_pb2_grpc.HealthStub(world.channel)
+        health: Any = health_pb2_grpc.HealthStub(world.channel)
         checked = await health.Check(health_pb2.HealthCheckRequest(service=SERVICE))
         assert checked.status == health_pb2.HealthCheckResponse.SERVING
-        reflection: Any = reflection_pb2_grpc.ServerReflectionStub(world.channel)
+        reflection: Any = reflection_pb2_grpc.ServerReflectionStub(cast("Any", world.channel))
         asked = [
             reflection_pb2.ServerReflectionRequest(list_services=""),
             reflection_pb2.ServerReflectionRequest(file_containing_symbol=SERVICE),
@@ -214,7 +214,7 @@ async def test_what_returns_at_once_goes_on() -> None:
 async def test_requests_of_1_0_do_not_pass_for_0_3() -> None:
     """The numbers differ where it matters: a message of 1.0 has its parts where 0.3 has its content."""
     async with serving(Stage().agent) as world:
-        call = world.channel.unary_unary(f"/{SERVICE}/SendMessage", request_serializer=bytes)
+        call: Any = world.channel.unary_unary(f"/{SERVICE}/SendMessage", request_serializer=bytes)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await call(say(tenant="t").SerializeToString())
         assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT

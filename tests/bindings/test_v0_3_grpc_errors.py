@@ -166,7 +166,7 @@ async def test_faults_of_other_requests_too() -> None:
 @pytest.mark.parametrize("rpc", RPCS)
 async def test_bytes_that_are_no_request_are_told_in_the_name_of_the_message(rpc: str) -> None:
     async with serving(Stage().agent) as world:
-        made = world.channel.unary_unary(f"/a2a.v1.A2AService/{rpc}", request_serializer=bytes)
+        made: Any = world.channel.unary_unary(f"/a2a.v1.A2AService/{rpc}", request_serializer=bytes)
         refusal = await refused(made(b"\xff\xff"))
     assert told(refusal) == ("INVALID_ARGUMENT", "INVALID_PARAMS", A2A)
     assert refusal.message.startswith("The request is not a well-formed a2a.v1.")
