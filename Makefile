@@ -1,24 +1,30 @@
-# Everything happens in .venv, which make builds from constraints.txt when one of them has changed.
+# Everything happens in .venv, which make builds from constraints.txt when one of them has changed. Two places more hold
+# what tests speak with: clients of A2A 0.3 in Python, which can't live beside those of 1.0, and in JavaScript.
 
 PYTHON  ?= python3
 WORKERS ?= 2
 ARGS    ?=
+# 0 leaves the JavaScript client out; so does a machine without npm.
+JS      ?= $(if $(shell command -v npm),1,0)
 
 BIN  := .venv/bin
 CODE := $(wildcard a2a_server gateway tests examples proto/generate.py)
+OLD  := .venv-sdk-0.3
+OLD_CODE := tests/interop/clients/sdk_0_3.py tests/interop/servers/sdk_0_3.py
+NODE := tests/interop/clients/js
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test gen lint fmt types arch bench pins clean
+.PHONY: help run test gen lint fmt types arch bench clients pins clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: .venv/.run ## serve (ARGS="--help" shows how)
 	$(BIN)/a2a-server serve $(ARGS)
 
-test: .venv/.dev ## run the tests and measure their coverage (ARGS="-k name")
-	$(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --cov-fail-under=0 $(ARGS)
+test: .venv/.dev clients ## run the tests and measure their coverage (ARGS="-k name")
+	JS=$(JS) $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --cov-fail-under=0 $(ARGS)
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='a2a_server/domain/*' --fail-under=100
 
@@ -36,8 +42,9 @@ fmt: .venv/.dev ## format, and fix what can be fixed
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-types: .venv/.dev ## check types
+types: .venv/.dev $(OLD)/.ready ## check types
 	$(BIN)/mypy $(CODE)
+	$(BIN)/mypy --python-executable $(OLD)/bin/python $(OLD_CODE)
 
 arch: .venv/.dev ## check which package imports which
 	$(BIN)/lint-imports
@@ -45,17 +52,26 @@ arch: .venv/.dev ## check which package imports which
 bench: .venv/.dev ## measure (ARGS chooses what)
 	$(BIN)/python -m tests.bench $(ARGS)
 
-pins: ## bring constraints.txt up to date, from a fresh environment
-	$(PYTHON) -m venv --clear build/pins
-	build/pins/bin/python -m pip install --quiet --upgrade pip
-	build/pins/bin/python -m pip install --quiet --editable '.[dev]'
-	{ sed -n '/^#/p' constraints.txt; build/pins/bin/python -m pip freeze --exclude-editable; } > build/constraints.txt
-	mv build/constraints.txt constraints.txt
-	rm -rf build/pins
+clients: $(OLD)/.ready $(if $(filter-out 0,$(JS)),$(NODE)/node_modules/.ready) ## install the clients of 0.3 that tests start
+
+pins: ## bring the constraints up to date, from fresh environments
+	$(call pin,constraints.txt,--editable '.[dev]')
+	$(call pin,constraints-sdk-0.3.txt,$(OLD_PACKAGES))
 
 clean: ## remove what make has made, except generated/
-	rm -rf .venv build dist htmlcov .coverage .coverage.* .*_cache .hypothesis
+	rm -rf .venv $(OLD) $(NODE)/node_modules build dist htmlcov .coverage .coverage.* .*_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+OLD_PACKAGES := 'a2a-sdk[grpc,http-server]==0.3.26' types-grpcio types-protobuf uvicorn
+
+define pin
+$(PYTHON) -m venv --clear build/pins
+build/pins/bin/python -m pip install --quiet --upgrade pip
+build/pins/bin/python -m pip install --quiet $(2)
+{ sed -n '/^#/p' $(1); build/pins/bin/python -m pip freeze --exclude-editable; } > build/$(1)
+mv build/$(1) $(1)
+rm -rf build/pins
+endef
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -70,3 +86,13 @@ clean: ## remove what make has made, except generated/
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch .venv/.run $@
+
+# Uses no other Python than .venv does.
+$(OLD)/.ready: constraints-sdk-0.3.txt | .venv/bin/python
+	.venv/bin/python -m venv --clear $(OLD)
+	$(OLD)/bin/python -m pip install --quiet --constraint constraints-sdk-0.3.txt $(OLD_PACKAGES)
+	touch $@
+
+# Where this fails, the tests that need it say so; all others run.
+$(NODE)/node_modules/.ready: $(NODE)/package.json
+	-npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --ignore-scripts --silent && touch $@

@@ -1,0 +1,41 @@
+"""Where the programs of other versions run, and what to do when that is nowhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes import ROOT
+
+PYTHON_0_3 = ROOT / ".venv-sdk-0.3" / "bin" / "python"
+JAVASCRIPT = Path(__file__).parent / "clients" / "js"
+
+
+def python(module: str) -> Sequence[str]:
+    """A module in the environment of the tests themselves."""
+    return [sys.executable, "-m", module]
+
+
+def python_0_3(module: str) -> Sequence[str]:
+    """A module in the environment of a2a-sdk 0.3, which can't live beside the SDK of 1.0."""
+    if not PYTHON_0_3.exists():
+        pytest.fail(
+            f"{PYTHON_0_3} is missing: a2a-sdk 0.3 has an environment of its own, which `make clients` makes.",
+            pytrace=False,
+        )
+    return [str(PYTHON_0_3), "-m", module]
+
+
+def javascript(script: str) -> Sequence[str]:
+    """A script with the packages of `js/package.json` beside it; left out by `JS=0`, and where there is no Node."""
+    node = shutil.which("node")
+    if os.environ.get("JS") == "0" or node is None:
+        pytest.skip("JS=0 leaves the JavaScript client out" if node else "the JavaScript client needs Node")
+    if not (JAVASCRIPT / "node_modules" / "@a2a-js" / "sdk").exists():
+        pytest.fail("The JavaScript client is missing: `make clients` installs it, JS=0 leaves it out.", pytrace=False)
+    return [node, str(JAVASCRIPT / script)]
