@@ -65,7 +65,7 @@ def _put_last(task: pb.Task, job: Job, waiting: Iterable[Job]) -> None:
     What the history withholds from everybody else the agent sees as it came (XTRA-04).
     """
     message = job.request.message
-    if job.kept is None and task.history and task.history[-1] == message:
+    if task.history and task.history[-1] == message:
         return
     for other in (*(one.kept or one.request.message for one in waiting), job.kept or message):
         places = (index for index in reversed(range(len(task.history))) if task.history[index] == other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import structlog
 
-from a2a_server.domain.input_requests import open_request, request_in
+from a2a_server.domain.input_requests import request_in
 from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
 from a2a_server.operations.job import Job, recover
 from a2a_server.operations.runs import Runs
@@ -71,7 +71,8 @@ async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) 
 
 async def _ask_again(runs: Runs, claimed: Claimed, record: Record) -> None:
     """The answer to a sensitive request was not kept, so that no turn can go on with it: its client is asked anew."""
-    if open_request(record.task.status) is not None:  # the agent has asked for something else since
+    status = record.task.status
+    if status.state in INTERRUPTED and status.HasField("message"):  # the agent has asked for something else since
         return await runs.end(claimed.scope, record, claimed.turns)
     question = next((message for message in reversed(record.task.history) if request_in(message)), None)
     if question is None:

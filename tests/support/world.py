@@ -99,6 +99,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     push_notifications: bool = False,
     observers: Sequence[Observer] = (),
     keep_open_on_input: bool = False,
+    answer_by_reference: bool = False,
     through: Door | None = None,
     http_options: Options = OPTIONS,
     old_options: OldOptions = DEFAULT,
@@ -122,6 +123,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         limits=limits or Limits(drain_grace=0.05, cancel_grace=1.0),
         observers=observers,
         keep_open_on_input=keep_open_on_input,
+        answer_by_reference=answer_by_reference,
     )
     await core.start()
     rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))

@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from a2a_server.agents import Agent, Turn
+from a2a_server.domain.input_requests import URI
 from a2a_server.serve import Server, interface_of, old_interface_of, running
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address
@@ -193,3 +194,14 @@ async def test_how_0_3_is_spoken_is_a_setting() -> None:
         answer = await a2a_v0_3_pb2_grpc.A2AServiceStub(channel).SendMessage(request)
     assert answer.task.status.state == v03.TASK_STATE_COMPLETED
     assert answer.task.history[0].content[1].file.file_with_bytes == b"\xff"
+
+
+@pytest.mark.req("EXTN-10", "XTRA-03")
+async def test_input_requests_and_answers_by_reference_are_off_until_switched_on() -> None:
+    for settings, declared in (({}, False), ({"input_request_extension": True}, True)):
+        async with open_server(**settings) as (server, _):
+            assert (URI in [extension.uri for extension in server.card.capabilities.extensions]) is declared
+            assert server.core.shop.input_requests is declared
+            assert not server.core.shop.answer_by_reference
+    async with open_server(answer_by_reference=True) as (server, _):
+        assert server.core.shop.answer_by_reference
