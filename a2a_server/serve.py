@@ -218,6 +218,8 @@ def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
         codes=settings.error_codes,
         legacy_cards=Legacy(old_cards.downgrade, superset) if settings.legacy.enabled else None,
         tenants=settings.tenants,
+        legacy_waits=settings.legacy.wait != "never",
+        legacy_raw_files=settings.legacy.raw_files,
     )
 
 

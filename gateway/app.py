@@ -23,10 +23,12 @@ from gateway.proxies import Proxies
 from gateway.readers import Readers
 from gateway.replies import Answering, Reply
 from gateway.rest import Rest
-from gateway.routes import Table, Unknown, WrongVerb
+from gateway.routes import NOTHING, Table, Unknown, WrongVerb
 from gateway.streams import Writings
 from gateway.upstream import Upstream
 from gateway.v0_3.cards import OldCards
+from gateway.v0_3.doors import OldDoors, Place
+from gateway.v0_3.routes import PREFIX
 from generated import a2a_pb2, discovery_pb2
 
 A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
@@ -54,7 +56,10 @@ class Gateway:
         services: Sequence[ServiceDescriptor] = (A2A,),
         legacy_cards: Legacy | None = None,
         tenants: Collection[str] = (),
+        legacy_waits: bool = True,
+        legacy_raw_files: bool = False,
     ) -> None:
+        """`legacy_cards` lets 0.3 be served; the other two say how, where its clients leave it open."""
         options = options or Options()
         self.readers = Readers(options)
         self._upstream = upstream
@@ -78,7 +83,13 @@ class Gateway:
         )
         self._table = Table.of([*services, DISCOVERY])
         self._rest = Rest(self._calls, self._table)
-        self._jsonrpc = JsonRpc.of(self._calls, services)
+        self._old_doors = (
+            OldDoors(self._calls, legacy_cards, tenants=tenants, waits=legacy_waits, raw_files=legacy_raw_files)
+            if legacy_cards is not None
+            else None
+        )
+        self._reserved = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
+        self._jsonrpc = JsonRpc.of(self._calls, services, self._old_doors.jsonrpc if self._old_doors else None)
         self._old_cards = OldCards.of(self._calls, legacy_cards) if legacy_cards is not None else None
         self._cors = self._calls.cors
         self._pages: dict[str, Page] = {
@@ -86,6 +97,7 @@ class Gateway:
             "/readyz": self._readyz,
             "/openapi.json": OpenApiPage(self._calls, self._table),
         }
+        self._fixed: dict[str, Sequence[str]] = {**dict.fromkeys(self._pages, _GET), "/": _POST, "*": _ANY}
 
     async def start(self) -> None:
         """Begin to look after streams."""
@@ -106,7 +118,8 @@ class Gateway:
         except Exception as error:
             if request.writer.output_size:  # half an answer is there, and no other can follow
                 raise
-            answer = self._rest.refusal(request, error)
+            place = self._place(path)
+            answer = place.refusal(request, error) if place is not None else self._rest.refusal(request, error)
             if self._is_public(path):
                 answer.fields = [*answer.fields, *ANYBODY]
         self._cors.mark(request, answer)
@@ -120,12 +133,23 @@ class Gateway:
             return await self._jsonrpc(request, query) if verb == "POST" else _refuse(_POST)
         if (page := self._pages.get(path)) is not None:
             return await page(request) if verb in _GET else _refuse(_GET)
+        if path.startswith(self._reserved):
+            if (place := self._place(path)) is not None:
+                return await place.serve(request, query)
+            if self._old_doors is None:
+                raise Unknown(NOTHING)  # or it would be that of a tenant (CONF-49)
         try:
             return await self._rest(request, path, query)
         except Unknown:
             if self._old_cards is None or (answer := await self._old_cards(request, path, query)) is None:
                 raise
             return answer
+
+    def _place(self, path: str) -> Place | None:
+        """What an older version has at a path of its own."""
+        if self._old_doors is None or not path.startswith(self._reserved):
+            return None
+        return self._old_doors.at(path)
 
     def _is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""
@@ -135,21 +159,16 @@ class Gateway:
             return self._old_cards is not None and self._old_cards.is_public(path)
 
     def _verbs(self, path: str) -> Sequence[str]:
-        if path == "*":
-            return _ANY
-        if path == "/":
-            return _POST
-        if path in self._pages:
-            return _GET
+        if (verbs := self._fixed.get(path)) is not None:
+            return verbs
+        if (place := self._place(path)) is not None:
+            return place.verbs()
         try:
-            self._table.match("OPTIONS", path)
-        except WrongVerb as known:
-            return known.allow
+            return self._table.verbs(path)
         except Unknown:
             if self._old_cards is None or not (verbs := self._old_cards.verbs(path)):
                 raise
             return verbs
-        return ()
 
     async def _healthz(self, request: web.BaseRequest) -> Reply:
         """Alive: the process answers."""

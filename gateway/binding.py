@@ -51,6 +51,11 @@ def bind(
     return plan.request() if from_url is None else from_url
 
 
+def said(match: Match, query: Sequence[tuple[str, str]], faults: list[Violation]) -> dict[str, object]:
+    """Return what the URL says of the route's request, as JSON that nobody has judged; add what has no such form."""
+    return _said(_plan(match.route), match.captures, query, faults) if query or match.captures else {}
+
+
 class _Plan(NamedTuple):
     """What of a route does not change from request to request."""
 

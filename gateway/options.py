@@ -26,6 +26,7 @@ def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 Names = Annotated[tuple[str, ...], BeforeValidator(split)]
 
 CardForm = Literal["auto", "1.0", "0.3"]
+LegacyJson = Literal["proto", "kind"]
 
 FORWARDED = (
     "a2a-*",
@@ -78,6 +79,9 @@ class Options:
     card_form: CardForm = "auto"
     """The public card's form for clients that ask for no version: `auto` = one with the members of 1.0 and 0.3 while
     0.3 is served, `1.0` = nothing but 1.0, for strict checkers, `0.3` = nothing but 0.3."""
+    legacy_json: LegacyJson = "proto"
+    """The spelling in which REST answers clients of 0.3 whose request has none itself: `proto` = as the 0.3 proto has
+    it, `kind` = as the JSON schema of 0.3 has it."""
     upstream_doors: bool = True
     """Whether the card keeps the doors that a server elsewhere declares, such as its gRPC address."""
     card: str = ""

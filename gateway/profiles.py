@@ -52,7 +52,8 @@ class Profile:
             requested = ",".join(dict.fromkeys(asked))[:_LONGEST_SHOWN]
             raise A2AError(
                 Reason.VERSION_NOT_SUPPORTED,
-                f'{self.signs} is A2A {self.accepts}, but A2A-Version says "{requested}".',
+                f'{self.signs} is A2A {self.accepts}, but A2A-Version says "{requested}"; '
+                f"leave it out, or say {self.accepts}.",
                 metadata={"requestedVersion": requested, "supportedVersions": self.accepts},
             )
 

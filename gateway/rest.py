@@ -13,6 +13,8 @@ from gateway import accept, body, frames
 from gateway.binding import bind
 from gateway.calls import Calls, query_of, versions_asked
 from gateway.content import content_of
+from gateway.options import Options
+from gateway.profiles import Profile
 from gateway.replies import Answering, Reply
 from gateway.routes import Route, Table, Unknown, WrongVerb
 from generated import a2a_pb2 as pb
@@ -35,7 +37,7 @@ class Rest:
         profile = self.calls.profile
         kind = (accept.stream if method.server_streaming else profile.unary)(None if public else accepted)
         parameters = query_of(query)
-        raw = await self._body(request, route)
+        raw = await body_of(request, route, self.calls.options)
         message = bind(match, parameters, raw, profile.codec, max_depth=self.calls.options.max_depth)
         if method.server_streaming:
             form = frames.LINES if kind == accept.NDJSON else frames.REST
@@ -48,18 +50,24 @@ class Rest:
         json = content_of(route, told.message, profile.codec) if route.response_body else told.json
         return Reply(json, kind, told.headers)
 
-    async def _body(self, request: web.BaseRequest, route: Route) -> bytes:
-        if not request.can_read_body:
-            return b""
-        if route.body:  # otherwise it will be ignored, whatever it is
-            accept.must_be_json(request.headers.get("Content-Type"))
-        return await body.read(request, self.calls.options)
-
     def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
-        failure = self.calls.profile.explain(_as_a2a(error))
-        allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
-        kind = self.calls.profile.refusal(accept.asked(request.headers))
-        return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
+        return refusal(self.calls.profile, request, error)
+
+
+async def body_of(request: web.BaseRequest, route: Route, options: Options) -> bytes:
+    if not request.can_read_body:
+        return b""
+    if route.body:  # otherwise it will be ignored, whatever it is
+        accept.must_be_json(request.headers.get("Content-Type"))
+    return await body.read(request, options)
+
+
+def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Reply:
+    """The answer to a request that has failed."""
+    failure = profile.explain(_as_a2a(error))
+    allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
+    kind = profile.refusal(accept.asked(request.headers))
+    return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
 
 
 @lru_cache(maxsize=256)

@@ -10,10 +10,10 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_server.errors import Violation, refuse
 from gateway.annotations import Route, RouteError, routes_of
-from gateway.template import Template, decode, decode_between_slashes
+from gateway.template import Template, Wild, decode, decode_between_slashes
 from gateway.trie import Node, Search, Verbs
 
-__all__ = ["ALIASES", "Alias", "Match", "Route", "RouteError", "Table", "Unknown", "WrongVerb"]
+__all__ = ["ALIASES", "NOTHING", "Alias", "Match", "Route", "RouteError", "Table", "Unknown", "WrongVerb", "wildcards"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Alias:
     also: str
     body: str
 
+
+NOTHING: Final = "There is nothing at this path."
 
 ALIASES: Final = (Alias("subscribe", "GET", also="POST", body="*"),)
 """The one addition to the annotations: the tables of every version say POST, the protos GET (REST-03, CONF-12)."""
@@ -66,8 +68,11 @@ class Table:
         self.routes: Sequence[Route] = (*annotated, *also)
 
     @classmethod
-    def of(cls, services: Iterable[ServiceDescriptor], aliases: Iterable[Alias] = ALIASES) -> Table:
-        return cls((route for service in services for route in routes_of(service)), aliases)
+    def of(
+        cls, services: Iterable[ServiceDescriptor], aliases: Iterable[Alias] = ALIASES, more: Iterable[Route] = ()
+    ) -> Table:
+        """Read the annotations of services; `more` are routes that no annotation has."""
+        return cls([*(route for service in services for route in routes_of(service)), *more], aliases)
 
     def _add(self, route: Route) -> Route:
         template = route.template
@@ -98,12 +103,28 @@ class Table:
             raise WrongVerb(_allow(search.missed)) if search.missed else Unknown(self._advice(raw_path))
         return Match(route, _captures(route.template, segments, raw_path))
 
+    def verbs(self, raw_path: str) -> Sequence[str]:
+        """What a path answers to; raises as `match` does where there is nothing."""
+        try:
+            self.match("OPTIONS", raw_path)
+        except WrongVerb as known:
+            return known.allow
+        return ()  # it takes any
+
     def _advice(self, raw_path: str) -> str:
         bare = raw_path.rstrip("/")
         search: Search[Route] = Search("", _segments(bare))
         if bare != raw_path and (search.run(self._root) or search.missed):
-            return "There is nothing at this path. Leave out the slash at its end."
-        return "There is nothing at this path."
+            return f"{NOTHING} Leave out the slash at its end."
+        return NOTHING
+
+
+def wildcards(template: Template, raw_path: str) -> Sequence[str]:
+    """What a path that matches says where the template leaves it open, segment by segment, decoded entirely."""
+    segments = _segments(raw_path)
+    if template.suffix:
+        segments[-1] = segments[-1][: -len(template.suffix) - 1]
+    return [segments[at] for at, segment in enumerate(template.segments) if isinstance(segment, Wild)]
 
 
 def _aliased(alias: Alias, annotated: Sequence[Route], root: Node[Route]) -> Iterator[Route]:

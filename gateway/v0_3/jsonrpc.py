@@ -18,7 +18,8 @@ from gateway.frames import JsonRpcFrames
 from gateway.jsonrpc import Envelope, envelope_of, id_of, wrong
 from gateway.replies import Answering, Reply
 from gateway.v0_3 import schemes
-from gateway.v0_3.answers import RPCS, Ask, Speech
+from gateway.v0_3.answers import RPCS, Ask
+from gateway.v0_3.speeches import Speeches
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
 _CARD: Final = "agent/getAuthenticatedExtendedCard"
@@ -57,13 +58,13 @@ _KNOWN: Final = MappingProxyType({**METHODS, **ALIASES})
 class OldJsonRpc:
     """Serves the methods of 0.3."""
 
-    speech: Speech
+    speeches: Speeches
 
     async def __call__(self, request: web.BaseRequest, query: str, tenant: str = "") -> Answering:
         """Serve a request at a URL where nothing but 0.3 is spoken."""
         request_id = jsonrpc.NULL
         try:
-            value = await jsonrpc.read(request, self.speech.calls.options)
+            value = await jsonrpc.read(request, self.speeches.plain.calls.options)
             request_id = id_of(value)
             return await self.serve(request, envelope_of(value, request_id), query_of(query), tenant)
         except Exception as error:  # noqa: BLE001 - every error has a shape
@@ -81,18 +82,19 @@ class OldJsonRpc:
         if method is None:
             name = envelope.method[:_LONGEST_NAME]
             wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name}" is none of those of A2A 0.3: {", ".join(METHODS)}')
-        calls = self.speech.calls
-        calls.profile.check(versions_asked(request, query))
-        message: Any = calls.profile.codec.decode(envelope.params, GetMessageClass(method.rpc.input_type))
+        profile = self.speeches.plain.calls.profile
+        profile.check(versions_asked(request, query))
+        message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.rpc.input_type))
         if tenant:
             message.tenant = tenant
+        speech = self.speeches.of(request, message)
         ask = Ask(request, query, method.rpc, message, method.beside(envelope.params))
         if method.rpc.server_streaming:
             accept.stream(request.headers.get("Accept"))
-            return await self.speech.stream(ask, JsonRpcFrames(envelope.request_id))
-        told = await self.speech.answer(ask)
+            return await speech.stream(ask, JsonRpcFrames(envelope.request_id))
+        told = await speech.answer(ask)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
         return Reply(text, accept.JSON, told.headers)
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
-        return jsonrpc.refusal(self.speech.calls.profile, error, request_id)
+        return jsonrpc.refusal(self.speeches.plain.calls.profile, error, request_id)

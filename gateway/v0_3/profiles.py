@@ -10,6 +10,9 @@ from gateway.headers import SPOKEN, VERSION
 from gateway.profiles import Profile
 from gateway.v0_3.errors import OldFailure
 
+EXTENSIONS: Final = "X-A2A-Extensions", "A2A-Extensions"
+"""The headers for extensions, 0.3's own first."""
+
 _TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
 """The call itself is one of 1.0; without saying so, servers that go by the letter would take it for one of 0.3."""
 
@@ -31,7 +34,7 @@ def _profile(spelling: Spelling, signs: str) -> Profile:
         failure=OldFailure,
         unary=accept.plain,
         refusal=accept.plain_of_error,
-        extensions=("X-A2A-Extensions", "A2A-Extensions"),
+        extensions=EXTENSIONS,
         metadata=_TOLD,
         accepts="0.3",
         signs=signs,

@@ -189,7 +189,7 @@ async def test_these_paths_are_of_0_3_whatever_the_header_says(where: Where, pat
         assert answer.json["error"] == {
             "code": 400,
             "status": "UNIMPLEMENTED",
-            "message": f'This path is A2A 0.3, but A2A-Version says "{version}".',
+            "message": f'This path is A2A 0.3, but A2A-Version says "{version}"; leave it out, or say 0.3.',
             "details": [info("VERSION_NOT_SUPPORTED", -32009, requestedVersion=version, supportedVersions="0.3")],
         }
         assert ("Access-Control-Allow-Origin" in answer.headers) == (path == WELL_KNOWN)

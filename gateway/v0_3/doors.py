@@ -1,0 +1,68 @@
+"""Where 0.3 is served beside 1.0: under /v1, and behind the tenants that the settings name (LRES-01, CONF-50)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import quote
+
+from aiohttp import web
+
+from gateway.calls import Calls
+from gateway.card_forms import Legacy
+from gateway.replies import Answering, Reply
+from gateway.routes import WrongVerb
+from gateway.v0_3 import routes, speeches
+from gateway.v0_3.jsonrpc import OldJsonRpc
+from gateway.v0_3.rest import OldRest
+
+_POST = ("OPTIONS", "POST")
+
+
+class Place(NamedTuple):
+    """What is served at a path."""
+
+    serve: Callable[[web.BaseRequest, str], Awaitable[Answering]]
+    """Answers a request that has this query; what is wrong with it is raised, and `refusal` says it."""
+    refusal: Callable[[web.BaseRequest, Exception], Reply]
+    verbs: Callable[[], Sequence[str]]
+    """What it answers to; none, if there is nothing."""
+
+
+class OldDoors:
+    """REST and JSON-RPC of 0.3."""
+
+    def __init__(
+        self, calls: Calls, cards: Legacy, *, tenants: Iterable[str] = (), waits: bool = True, raw_files: bool = False
+    ) -> None:
+        """`waits`: what sends do that say nothing of it. `raw_files`: for JavaScript's clients (CONF-66)."""
+        self.jsonrpc = OldJsonRpc(speeches.jsonrpc(calls, cards, waits=waits))
+        """Serves at the URL of 1.0, too."""
+        spellings = speeches.rest(calls, cards, waits=waits, raw_files=raw_files)
+        self._rest = OldRest(spellings, calls.options.legacy_json, routes.table())
+        self._tenants = {f"/{quote(tenant, safe='')}": tenant for tenant in tenants}
+        self.prefixes = (routes.PREFIX, *(f"{root}/" for root in self._tenants))
+        """The beginnings of all its paths, and of some others."""
+
+    def at(self, path: str) -> Place | None:
+        """What 0.3 has at a path that begins with one of the prefixes."""
+        if path.startswith(routes.PREFIX):
+            return self._place(path, "")
+        root = path[: path.index("/", 1)]
+        inner, tenant = path.removeprefix(root), self._tenants[root]
+        if inner == "/":
+            serve = partial(self._serve_jsonrpc, tenant=tenant)
+            return Place(serve, self._rest.refusal, lambda: _POST)
+        return self._place(inner, tenant) if inner.startswith(routes.PREFIX) else None
+
+    def _place(self, path: str, tenant: str) -> Place:
+        async def serve(request: web.BaseRequest, query: str) -> Answering:
+            return await self._rest(request, path, query, tenant)
+
+        return Place(serve, self._rest.refusal, partial(self._rest.table.verbs, path))
+
+    async def _serve_jsonrpc(self, request: web.BaseRequest, query: str, tenant: str) -> Answering:
+        if request.method != "POST":
+            raise WrongVerb(_POST)
+        return await self.jsonrpc(request, query, tenant)

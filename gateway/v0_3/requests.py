@@ -1,0 +1,185 @@
+"""REST's requests of 0.3 as those of 1.0: resource names become members of JSON in 0.3's spelling (LRES-05, -06).
+
+What the path, the query and the body say becomes one JSON value, which the codec judges. All that is said twice must be
+the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from a2a_server.errors import A2AError, Violation, refuse
+from gateway import binding
+from gateway.calls import NOTHING, Beside, Query
+from gateway.codec import loads
+from gateway.codec.faults import shown
+from gateway.dialects import dialect_of
+from gateway.dialects.evidence import Dialect
+from gateway.dialects.names import config_of
+from gateway.routes import Match, wildcards
+from gateway.v0_3 import respelling, schemes
+from gateway.v0_3.answers import RPCS
+from gateway.v0_3.respelling import Rules
+
+Json = dict[str, Any]
+
+MOST_TASKS: Final = 100
+"""How many tasks a list has when the client says nothing; what follows is linked (LRES-08)."""
+
+_NAMES: Final = frozenset({"name", "parent"})
+_TASK: Final = re.compile(r"tasks?/([^/]+)(?:/pushNotificationConfigs)?", re.DOTALL).fullmatch
+
+
+def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
+    return NOTHING
+
+
+class Request(NamedTuple):
+    """A request of 1.0, as 0.3 spells it."""
+
+    rpc: MethodDescriptor
+    value: object
+    dialect: Dialect | None = None
+    """The spelling of the body; None: it could be either."""
+    beside: Callable[[Any], Beside] = nothing
+    """What a sound value says that the request has no room for."""
+    prefix: str = ""
+    """Where in the body the value was."""
+    rules: Rules = ()
+    """How its members are called, where that depends on the body."""
+
+
+class _Asked(NamedTuple):
+    """What is there to be read."""
+
+    ids: Sequence[str]
+    """What the path says, in place of its wildcards."""
+    said: Mapping[str, object]
+    """What else the URL says."""
+    body: object
+
+
+class _Way(NamedTuple):
+    rpc: MethodDescriptor
+    read: Callable[[MethodDescriptor, _Asked], Request]
+
+
+def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: int) -> Request:
+    """Read a request; what its parts say is checked as far as they could contradict each other."""
+    faults: list[Violation] = []
+    said = binding.said(match, query, faults)
+    value = _parsed(body, max_depth) if body and match.route.body else None
+    if faults:
+        refuse(faults)
+    rpc, read = _WAYS[match.route.method.name]
+    return read(rpc, _Asked(wildcards(match.route.template, path), said, value))
+
+
+def _parsed(body: bytes, max_depth: int) -> object:
+    try:
+        return loads(body, max_depth=max_depth)
+    except A2AError as error:
+        refuse([Violation("body", error.message)])
+
+
+def _send(rpc: MethodDescriptor, asked: _Asked) -> Request:
+    body = {} if asked.body is None else asked.body
+    return Request(rpc, body, dialect_of(body), schemes.of_send)
+
+
+def _of_task(rpc: MethodDescriptor, asked: _Asked) -> Request:
+    """The body may repeat the name, and have metadata."""
+    body, [task_id] = _object(asked.body), asked.ids
+    _agree({"the path": task_id, "id": body.get("id"), "name": _task_of(body.get("name"))})
+    metadata = {name: body[name] for name in ("metadata",) if name in body}
+    said = {name: value for name, value in asked.said.items() if name not in _NAMES}
+    return Request(rpc, {**said, **metadata, "id": task_id})
+
+
+def _of_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
+    task_id, config_id = asked.ids
+    return Request(rpc, {"id": task_id, "pushNotificationConfigId": config_id})
+
+
+def _new_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
+    """The config by itself, or as the member `config` of an object that may repeat what the URL says (LRES-06)."""
+    body, [task_id] = _object(asked.body), asked.ids
+    around = body if body.get("config") is not None else {}
+    config, prefix = (_object(body["config"], "config"), "config.") if around else (body, "")
+    task, config_id = _places(config.get("name"))
+    inner = config.get("pushNotificationConfig")
+    own = inner.get("id") if isinstance(inner, dict) else None
+    places = {f"{prefix}name": task, f"{prefix}taskId": config.get("taskId"), "parent": _task_of(around.get("parent"))}
+    _agree({"the path": task_id, **places})
+    ids = {"the query": asked.said.get("configId"), "configId": around.get("configId", around.get("config_id"))}
+    found = _agree({**ids, f"{prefix}name": config_id, f"{prefix}pushNotificationConfig.id": own})
+    value = {**config, "taskId": task_id, **({"pushNotificationConfigId": found} if found else {})}
+    rules = respelling.config(prefix, taskId="parent", id="configId")
+    dialect = dialect_of(body) or ("proto" if "parent" in around else None)
+    return Request(rpc, value, dialect, schemes.of_config, prefix, rules)
+
+
+def _list(rpc: MethodDescriptor, asked: _Asked) -> Request:
+    return Request(rpc, {"pageSize": MOST_TASKS, **asked.said})
+
+
+def _card(rpc: MethodDescriptor, _: _Asked) -> Request:
+    return Request(rpc, {})
+
+
+def _object(value: object, name: str = "body") -> Json:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        refuse([Violation(name, f"must be an object, got {shown(value)}")])
+    return value
+
+
+def _task_of(name: object) -> object:
+    """The id in the name of a task; what is no such name is told to be one that differs."""
+    match = _TASK(name) if isinstance(name, str) else None
+    return match[1] if match else name
+
+
+def _places(name: object) -> tuple[object, object]:
+    """Task and id of a config, in its name; about what is no name the codec complains."""
+    try:
+        return config_of(name) if isinstance(name, str) else (None, None)
+    except ValueError:
+        return None, None
+
+
+def _agree(told: Mapping[str, object]) -> object:
+    """What all places say that say anything, by the names of the places."""
+    said = {place: value for place, value in told.items() if value not in (None, "")}
+    first, right = next(iter(said.items()), ("", None))
+    if faults := [
+        Violation(place, f"says {shown(value)} where {first} says {shown(right)}; both must be the same")
+        for place, value in said.items()
+        if value != right
+    ]:
+        refuse(faults)
+    return right
+
+
+_WAYS: Final[Mapping[str, _Way]] = MappingProxyType(
+    {
+        "SendMessage": _Way(RPCS["SendMessage"], _send),
+        "SendStreamingMessage": _Way(RPCS["SendStreamingMessage"], _send),
+        "GetTask": _Way(RPCS["GetTask"], _of_task),
+        "CancelTask": _Way(RPCS["CancelTask"], _of_task),
+        "TaskSubscription": _Way(RPCS["SubscribeToTask"], _of_task),
+        "CreateTaskPushNotificationConfig": _Way(RPCS["CreateTaskPushNotificationConfig"], _new_config),
+        "GetTaskPushNotificationConfig": _Way(RPCS["GetTaskPushNotificationConfig"], _of_config),
+        "DeleteTaskPushNotificationConfig": _Way(RPCS["DeleteTaskPushNotificationConfig"], _of_config),
+        "ListTaskPushNotificationConfig": _Way(RPCS["ListTaskPushNotificationConfigs"], _of_task),
+        "GetAgentCard": _Way(RPCS["GetExtendedAgentCard"], _card),
+        "ListTasks": _Way(RPCS["ListTasks"], _list),
+    }
+)
+"""By the route's RPC: that of 0.3, or of 1.0 where 0.3 has none."""
