@@ -52,3 +52,17 @@ def _answer(name: str) -> Message:
 def test_a_name_is_required(name: str) -> None:
     with pytest.raises(A2AError):
         CALLS[name].request(GetMessageClass(LEGACY[name].input_type)(), Options())
+
+
+def test_the_schemes_of_a_push_config_are_read_wherever_there_is_one() -> None:
+    config = v03.PushNotificationConfig(authentication=v03.AuthenticationInfo(schemes=["Basic", "", "Bearer"]))
+    named = v03.TaskPushNotificationConfig(push_notification_config=config)
+    send = v03.SendMessageRequest(configuration=v03.SendMessageConfiguration(push_notification=config))
+    requests = {
+        "SendMessage": send,
+        "SendStreamingMessage": send,
+        "CreateTaskPushNotificationConfig": v03.CreateTaskPushNotificationConfigRequest(config=named),
+    }
+    for name, call in CALLS.items():
+        request = requests.get(name, GetMessageClass(LEGACY[name].input_type)())
+        assert [*call.schemes(request)] == (["Basic", "Bearer"] if name in requests else []), name

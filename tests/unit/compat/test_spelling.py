@@ -142,3 +142,19 @@ def test_every_rpc_has_its_words() -> None:
     error = A2AError(Reason.INVALID_PARAMS, "2 fields", violations=[Violation("other", "no")])
     for method in SERVICE.methods:
         assert respell(error, method.name).violations == error.violations
+
+
+@pytest.mark.req("LCRD-05")
+def test_a_card_that_is_not_offered_has_the_error_of_one_that_is_missing() -> None:
+    error = A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.", metadata={"a": "b"})
+    told = respell(error, "GetAgentCard")
+    assert (told.reason, told.message) == (Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, error.message)
+    assert told.metadata == {"a": "b"}
+    assert respell(error, "GetTask") is error
+
+
+def test_the_header_of_extensions_has_its_old_name() -> None:
+    error = A2AError(Reason.INVALID_PARAMS, "a2a-extensions: long", violations=[Violation("a2a-extensions", "long")])
+    told = respell(error, "GetAgentCard")
+    assert [fault.field for fault in told.violations] == ["x-a2a-extensions"]
+    assert told.message == "x-a2a-extensions: long"

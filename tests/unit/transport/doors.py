@@ -21,10 +21,11 @@ from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import SERVICES, GrpcDoor
 from a2a_server.transport.servicer import Servicer
+from a2a_server.transport.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.status import DETAILS
 from a2a_server.transport.streams import OpenStreams
 from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc, discovery_pb2_grpc
+from generated import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
 
 
 @dataclass(slots=True)
@@ -88,6 +89,11 @@ class Door:
         return a2a_pb2_grpc.A2AServiceStub(self.channel)
 
     @property
+    def old(self) -> Any:
+        """0.3's."""
+        return a2a_v0_3_pb2_grpc.A2AServiceStub(self.channel)
+
+    @property
     def discovery(self) -> Any:
         return discovery_pb2_grpc.DiscoveryStub(self.channel)
 
@@ -119,7 +125,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
     door = GrpcDoor(options or GrpcOptions(), tls or Tls())
     address = door.listen(Address("127.0.0.1", 0))
-    await door.serve(servicer, services)
+    await door.serve(servicer, services, legacy=LegacyServicer(pipeline, peer_names=servicer.peer_names))
     target = f"localhost:{address.port}"
     channel = grpc.aio.secure_channel(target, credentials) if credentials else grpc.aio.insecure_channel(target)
     try:
