@@ -188,7 +188,7 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
         door = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
         stack.push_async_callback(door.close)
         address = Address(at.host, door.port)
-        channel = ChannelUpstream(settings.upstream)
+        channel = ChannelUpstream(settings.upstream, keep_open_on_input=settings.keep_streams_open_on_input)
         stack.push_async_callback(channel.close)
         upstream = Drainable(upstream_of(settings, channel))
         gateway = gateway_of(settings, upstream, base_of(settings, address))

@@ -11,6 +11,7 @@ from a2a_server.errors import A2AError, ErrorCodes, Reason
 from gateway import accept, codec
 from gateway.codec import Codec
 from gateway.errors import Failure, explain
+from gateway.upstream import CURRENT
 
 _VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_SHOWN: Final = 100
@@ -64,7 +65,7 @@ class Profile:
         return [name for name in self.extensions if name in asked] or self.extensions[:1]
 
 
-V1: Final = Profile(spoken="1.0", codec=codec.V1, last=codec.V1)
+V1: Final = Profile(spoken=CURRENT, codec=codec.V1, last=codec.V1)
 
 
 def major_minor(value: str) -> str:

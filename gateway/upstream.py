@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
@@ -13,6 +13,9 @@ from google.rpc import status_pb2
 from a2a_server.errors import A2AError
 
 Metadata = Sequence[tuple[str, str | bytes]]
+
+CURRENT: Final = "1.0"
+"""The version that upstreams are called in."""
 
 
 class StatusError(Exception):
@@ -36,7 +39,7 @@ class Context(NamedTuple):
     """The client's address, as far as it can be trusted."""
     binary: Mapping[str, Sequence[bytes]] = MappingProxyType({})
     """Metadata whose names end in -bin."""
-    spoken: str = "1.0"
+    spoken: str = CURRENT
     """The client's version; what it asks for has become a request of 1.0."""
 
 

@@ -20,10 +20,17 @@ class ChannelStream:
     """Items one by one: gRPC hands over each by itself, so there is never a second one to put beside it."""
 
     def __init__(
-        self, begin: Callable[[], Any], seconds: float | None, numbers: Numbers, streams: set[ChannelStream]
+        self,
+        begin: Callable[[], Any],
+        seconds: float | None,
+        numbers: Numbers,
+        streams: set[ChannelStream],
+        *,
+        batch: Callable[[Item], Sequence[Item]],
     ) -> None:
         self._begin = begin
         self._numbers = numbers
+        self._batch = batch
         self._seconds = seconds
         self._streams = streams
         self.cut: Cut | None = None
@@ -46,7 +53,7 @@ class ChannelStream:
             if numbers.active:
                 yield ()  # it has been accepted, and with a cursor the first item may take its time
             async for wire in call:
-                yield (numbers.read(wire),)
+                yield self._batch(numbers.read(wire))
         except grpc.aio.AioRpcError as error:
             raise refusal_of(error, self._seconds) from None
         finally:

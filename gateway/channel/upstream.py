@@ -18,12 +18,13 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
 from a2a_server.errors import A2AError, Reason
+from gateway.channel.endings import Endings, alone
 from gateway.channel.links import Link, Links
 from gateway.channel.options import ChannelOptions
 from gateway.channel.refusals import garbled, pairs, refusal_of
 from gateway.channel.replay import Numbers
 from gateway.channel.streams import ChannelStream
-from gateway.upstream import Answer, Context, Metadata
+from gateway.upstream import CURRENT, Answer, Context, Metadata
 
 FIRST_PAUSE = 0.05
 """How many seconds to wait before the second attempt; before each further one twice as long."""
@@ -45,8 +46,10 @@ _ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEE
 class ChannelUpstream:
     """Knows nothing but the protos: any A2A server that speaks gRPC will do."""
 
-    def __init__(self, options: ChannelOptions) -> None:
+    def __init__(self, options: ChannelOptions, *, keep_open_on_input: bool = False) -> None:
+        """`keep_open_on_input`: whether the upstream keeps streams open when a task asks for input."""
         self._options = options
+        self._endings = Endings(keep_open_on_input=keep_open_on_input)
         self._links = Links(options)
         self._streams: set[ChannelStream] = set()
         self._ready = False
@@ -88,7 +91,9 @@ class ChannelUpstream:
         def begin() -> Any:  # noqa: ANN401 - grpc's type wants messages
             return self._links.pick().streaming(method)(raw, timeout=context.timeout, metadata=asked)
 
-        return ChannelStream(begin, context.timeout, numbers, self._streams)
+        # Only older versions say in an event that the stream ends with it.
+        batch = alone if context.spoken == CURRENT else self._endings
+        return ChannelStream(begin, context.timeout, numbers, self._streams, batch=batch)
 
     async def ready(self) -> bool:
         """Whether any address serves: by grpc.health.v1, or by answering at all where there is no such service."""

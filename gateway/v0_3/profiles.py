@@ -6,12 +6,15 @@ from typing import Final
 
 from gateway import accept
 from gateway.dialects import Spelling
+from gateway.headers import EXTENSIONS as EXTENSIONS_OF_1_0
 from gateway.headers import SPOKEN, VERSION
 from gateway.profiles import Profile
 from gateway.v0_3.errors import OldFailure
 
 EXTENSIONS: Final = "X-A2A-Extensions", "A2A-Extensions"
 """The headers for extensions, 0.3's own first."""
+RENAMED: Final = {"x-a2a-extensions": EXTENSIONS_OF_1_0}
+"""Headers that become metadata of another name."""
 
 _TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
 """The call itself is one of 1.0; without saying so, servers that go by the letter would take it for one of 0.3."""

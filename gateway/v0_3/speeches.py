@@ -15,6 +15,7 @@ from gateway.card_forms import Legacy
 from gateway.dialects import Spelling
 from gateway.dialects.evidence import Dialect
 from gateway.dialects.tool_parts import URI
+from gateway.headers import HeaderMap
 from gateway.profiles import Profile
 from gateway.streams import Writings
 from gateway.v0_3 import profiles, respelling
@@ -55,7 +56,9 @@ def rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappin
 
 
 def _speaking(calls: Calls, profile: Profile) -> Calls:
-    return replace(calls, profile=profile, writings=Writings(profile.codec, profile.last))
+    options = calls.options
+    header_map = HeaderMap(options.forward_headers, options.forward_well_known, profiles.RENAMED)
+    return replace(calls, profile=profile, writings=Writings(profile.codec, profile.last), header_map=header_map)
 
 
 def _uses_extras(headers: MultiMapping[str], message: Any) -> bool:  # noqa: ANN401 - as above

@@ -11,11 +11,14 @@ from typing import Any, Literal, get_args
 import aiohttp
 import grpc
 
+from a2a_server.compat import cards as old_cards
+from a2a_server.compat.superset import superset
 from a2a_server.ports.store import Store
 from a2a_server.transport.address import Address
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
 from gateway.app import Gateway
+from gateway.cards import Legacy
 from gateway.channel import ChannelOptions, ChannelUpstream
 from gateway.door import HttpDoor
 from gateway.options import FORWARDED, Options
@@ -67,10 +70,13 @@ class OpenGateway:
 
 
 @asynccontextmanager
-async def http_door(upstream: Upstream, options: Options = OPTIONS) -> AsyncIterator[OpenGateway]:
-    """Serve HTTP for the duration of the block."""
+async def http_door(
+    upstream: Upstream, options: Options = OPTIONS, *, old: bool = False, **chosen: Any
+) -> AsyncIterator[OpenGateway]:
+    """Serve HTTP for the duration of the block; 0.3 is spoken if `old`."""
     door = HttpDoor(Address("127.0.0.1", 0).listen("http"), options)
-    gateway = Gateway(upstream, base=f"http://127.0.0.1:{door.port}", options=options)
+    cards = Legacy(old_cards.downgrade, superset) if old else None
+    gateway = Gateway(upstream, base=f"http://127.0.0.1:{door.port}", options=options, legacy_cards=cards, **chosen)
     await gateway.start()
     try:
         await door.open(gateway)
@@ -81,11 +87,14 @@ async def http_door(upstream: Upstream, options: Options = OPTIONS) -> AsyncIter
 
 
 @asynccontextmanager
-async def upstream_for(door: Door, pipeline: Pipeline, store: Store, port: int) -> AsyncIterator[Upstream]:
+async def upstream_for(
+    door: Door, pipeline: Pipeline, store: Store, port: int, *, keep_open_on_input: bool = False
+) -> AsyncIterator[Upstream]:
     if not door.endswith("-far"):
         yield LocalUpstream(pipeline, store, Answer)
         return
-    upstream = ChannelUpstream(ChannelOptions(addresses=(f"127.0.0.1:{port}",)))
+    options = ChannelOptions(addresses=(f"127.0.0.1:{port}",))
+    upstream = ChannelUpstream(options, keep_open_on_input=keep_open_on_input)
     try:
         yield upstream
     finally:

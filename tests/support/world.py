@@ -103,8 +103,12 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     through: Door | None = None,
     http_options: Options = OPTIONS,
     old_options: OldOptions = DEFAULT,
+    old_http: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[World]:
-    """Run a server for the duration of the block; drained and closed afterwards."""
+    """Run a server for the duration of the block; drained and closed afterwards.
+
+    With `old_http`, which says how, the HTTP door speaks 0.3, too.
+    """
     through = through or DOOR
     store = store or MemoryStore()
     authenticator = authenticator or Anonymous()
@@ -135,8 +139,11 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         stack.push_async_callback(door.stop, 0.2)
         http = None
         if through != "grpc":
-            upstream = await stack.enter_async_context(upstream_for(through, pipeline, store, port))
-            http = await stack.enter_async_context(http_door(upstream, http_options))
+            upstream = await stack.enter_async_context(
+                upstream_for(through, pipeline, store, port, keep_open_on_input=keep_open_on_input)
+            )
+            older = {"old": True, **old_http} if old_http is not None else {}
+            http = await stack.enter_async_context(http_door(upstream, http_options, **older))
         stack.push_async_callback(core.drain)
         channel = await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
         client = await stack.enter_async_context(client_of(through, grpc_port=port, base=http.base if http else ""))
