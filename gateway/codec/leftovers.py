@@ -38,7 +38,10 @@ class Leftovers:
         return cls(
             {other: name for other, name in names.items() if other not in written.values()},
             frozenset(name for field, name in written.items() if is_nullable(field)),
-            {written[field]: tuple(written[rival] for rival in oneof.fields) for field, oneof in oneofs.items()},
+            {
+                written[field]: tuple(written[rival] for rival in oneof.fields if rival in written)
+                for field, oneof in oneofs.items()
+            },
             dialect.foreign.get(kind.full_name, {}),
         )
 

@@ -123,7 +123,7 @@ class Readers(Compiler):
         yield f"{INDENT * 2}return"
 
     def _compete(self, field: FieldDescriptor, oneof: OneofDescriptor) -> Iterator[str]:
-        rivals = ", ".join(map(self._dialect.member, oneof.fields))
+        rivals = ", ".join(filter(None, map(self._dialect.member, oneof.fields)))
         yield f"if which_{oneof.name}:"
         yield f"{INDENT}faults = clash(faults, {self._path(field)!r}, which_{oneof.name}, {rivals!r})"
         yield f"which_{oneof.name} = {self._dialect.member(field)!r}"

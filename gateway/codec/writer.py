@@ -24,7 +24,7 @@ What is generated for a `Part`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -68,8 +68,9 @@ class Writers(Compiler):
         yield f"{INDENT}return o"
 
     def _oneof(self, oneof: OneofDescriptor, scope: Scope) -> Iterator[str]:
-        lines = self._members(oneof, scope)
-        first = oneof.fields[0]
+        members = [field for field in oneof.fields if self._dialect.member(field)]
+        lines = self._members(oneof, members, scope)
+        first = members[0]
         if first.type == FieldDescriptor.TYPE_STRING:  # if it holds something, nobody need be asked which one is set
             yield f"v = {attribute(first)}"
             yield "if v:"
@@ -78,10 +79,10 @@ class Writers(Compiler):
             lines = indented(lines)
         yield from lines
 
-    def _members(self, oneof: OneofDescriptor, scope: Scope) -> Iterator[str]:
+    def _members(self, oneof: OneofDescriptor, members: Sequence[FieldDescriptor], scope: Scope) -> Iterator[str]:
         yield f"which = m.WhichOneof({oneof.name!r})"
         word = "if"
-        for field in oneof.fields:
+        for field in members:
             yield f"{word} which == {field.name!r}:"
             yield INDENT + self._put(field, self._item(field, attribute(field), scope))
             word = "elif"
