@@ -187,6 +187,21 @@ async def test_all_schemes_reach_the_core_and_the_version_with_them() -> None:
         assert chosen in both.schemes
 
 
+@pytest.mark.req("LPSH-02", "ERRS-05")
+async def test_schemes_of_which_none_can_be_served_are_refused_by_their_own_name() -> None:
+    odd = v03.AuthenticationInfo(schemes=["Digest", "Negotiate"], credentials="s3cr3t")
+    config = v03.PushNotificationConfig(id="c", url=URL, authentication=odd)
+    async with serving(Stage().agent, push_notifications=True) as world:
+        refusal = await refused(world.old.SendMessage(tell(configuration={"push_notification": config})))
+        assert set(refusal.fields) == {"configuration.push_notification.authentication.schemes"}
+        task = await send(world, tell(skill="ask"))
+        refusal = await refused(create(world, f"tasks/{task.id}", "c", authentication=odd))
+        assert set(refusal.fields) == {"config.push_notification_config.authentication.schemes"}
+        odd.schemes.append("basic")
+        made = await create(world, f"tasks/{task.id}", "c", authentication=odd)
+    assert made.push_notification_config.authentication.schemes == ["basic"]
+
+
 @pytest.mark.req("LMAP-01")
 async def test_a_config_of_one_version_is_one_of_the_other() -> None:
     async with serving(Stage().agent, push_notifications=True) as world:
