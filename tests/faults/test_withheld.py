@@ -19,7 +19,7 @@ from a2a_server.operations.job import Job
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.store import Lease
 from generated import a2a_pb2 as pb
-from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, until
+from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author
 from tests.support.guard import Guard, answer, asked
 from tests.support.stage import texts
@@ -68,6 +68,13 @@ async def answered(world: World, keeper: Keeper, skill: str) -> pb.Task:
     return task
 
 
+async def is_live(world: World, task_id: str) -> bool:
+    """Whether a turn of the task would be found by the next process."""
+    record = await world.core.shop.store.load(CALL.scope, task_id)
+    assert record is not None
+    return record.live
+
+
 def contents(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
@@ -89,6 +96,7 @@ async def test_a_restartable_turn_asks_again_and_goes_on_from_its_checkpoint() -
             assert waiting.status.message.message_id != task.status.message.message_id
             assert said(waiting) == ["hello", "The word?", ""]
             assert not new.turns
+            assert not await is_live(again, task.id)
             done = await again.send(answer(waiting, SECRET))
             assert texts(done) == ["2 tries"]
             assert [turn.answer for turn in new.turns] == [SECRET]
@@ -156,6 +164,8 @@ async def test_a_turn_that_had_taken_its_answer_runs_again_and_asks() -> None:
             done = await again.send(answer(waiting, SECRET))
             assert texts(done) == [f"{len(SECRET)} letters."]
             assert len(new.turns) == 1
+            await at_rest(again)
+            assert not await is_live(again, task.id)
 
 
 @pytest.mark.req("XTRA-04", "SEND-13", "DURA-02")
