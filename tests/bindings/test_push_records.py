@@ -1,6 +1,7 @@
 """What is kept of the client that made a push config: its version, and all schemes it offered (spec: CONF-34, CONF-36).
 
-Only versions before 1.0 have room for several schemes, so that operations are called here as their doors call them.
+Only versions before 1.0 have room for several schemes; operations are called here as their doors call them, and then
+through those doors.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from a2a_server.operations.core import Core
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
+from generated import a2a_v0_3_pb2 as v03
+from tests.support import old
+from tests.support.door_old import WHERE, Where, old_serving
+from tests.support.door_old import say as old_say
 from tests.support.stage import Stage
 from tests.support.world import refused, say, serving
 
@@ -109,3 +114,41 @@ async def test_when_no_scheme_can_be_served_nothing_happens(store: Store) -> Non
         assert refusal.fields == {f"{prefix}.scheme": one}
         assert await store.configs(SCOPE, task.id, "", 10) == []
     assert len(stage.turns) == 1
+
+
+# -- through the doors of 0.3
+
+
+@pytest.mark.req("LPSH-02", "ERRS-05")
+@pytest.mark.parametrize("where", WHERE)
+async def test_json_of_0_3_brings_its_list_along(store: Store, where: Where) -> None:
+    hook: dict[str, Any] = {"url": "https://example.com/hook", "id": "c"}
+    async with old_serving(Stage().agent, where, store=store, push_notifications=True) as (_, client):
+        task = await client.call("message/send", old_say(skill="ask"))
+        told = {"taskId": task["id"], "pushNotificationConfig": {**hook, "authentication": {"schemes": ["NTLM"]}}}
+        error = await client.fault("tasks/pushNotificationConfig/set", told)
+        wrong = {"field": "pushNotificationConfig.authentication.schemes"}
+        assert error["data"]["violations"] == [{**wrong, "description": f"none of 'NTLM' can be served: {FIXED}"}]
+
+        told["pushNotificationConfig"]["authentication"]["schemes"] = list(OFFERED)
+        made = await client.call("tasks/pushNotificationConfig/set", told)
+        assert made["pushNotificationConfig"]["authentication"] == {"schemes": ["basic"]}
+        kept = await store.get_config(SCOPE, task["id"], "c")
+        assert kept is not None
+        assert (kept.version, kept.schemes) == ("0.3", OFFERED)
+
+
+@pytest.mark.req("LPSH-02", "ERRS-05")
+async def test_grpc_of_0_3_brings_its_list_along(store: Store) -> None:
+    authentication = v03.AuthenticationInfo(schemes=["NTLM"])
+    hook = v03.PushNotificationConfig(url="https://example.com/hook", authentication=authentication)
+    async with serving(Stage().agent, store=store, push_notifications=True) as world:
+        refusal = await refused(world.old.SendMessage(old.tell(configuration={"push_notification": hook})))
+        field = "configuration.push_notification.authentication.schemes"
+        assert refusal.fields == {field: f"none of 'NTLM' can be served: {FIXED}"}
+
+        hook.id, hook.authentication.schemes[:] = "c", OFFERED
+        task = await old.send(world, old.tell(skill="ask", configuration={"push_notification": hook}))
+        kept = await store.get_config(SCOPE, task.id, "c")
+        assert kept is not None
+        assert (kept.version, kept.schemes, kept.config.authentication.scheme) == ("0.3", OFFERED, "basic")
