@@ -125,10 +125,15 @@ async def test_json_of_0_3_brings_its_list_along(store: Store, where: Where) -> 
     hook: dict[str, Any] = {"url": "https://example.com/hook", "id": "c"}
     async with old_serving(Stage().agent, where, store=store, push_notifications=True) as (_, client):
         task = await client.call("message/send", old_say(skill="ask"))
-        told = {"taskId": task["id"], "pushNotificationConfig": {**hook, "authentication": {"schemes": ["NTLM"]}}}
+        told = {
+            "taskId": task["id"],
+            "pushNotificationConfig": {**hook, "authentication": {"schemes": ["NTLM", "Digest"]}},
+        }
         error = await client.fault("tasks/pushNotificationConfig/set", told)
         wrong = {"field": "pushNotificationConfig.authentication.schemes"}
-        assert error["data"]["violations"] == [{**wrong, "description": f"none of 'NTLM' can be served: {FIXED}"}]
+        assert error["data"]["violations"] == [
+            {**wrong, "description": f"none of 'NTLM', 'Digest' can be served: {FIXED}"}
+        ]
 
         told["pushNotificationConfig"]["authentication"]["schemes"] = list(OFFERED)
         made = await client.call("tasks/pushNotificationConfig/set", told)
@@ -140,12 +145,12 @@ async def test_json_of_0_3_brings_its_list_along(store: Store, where: Where) -> 
 
 @pytest.mark.req("LPSH-02", "ERRS-05")
 async def test_grpc_of_0_3_brings_its_list_along(store: Store) -> None:
-    authentication = v03.AuthenticationInfo(schemes=["NTLM"])
+    authentication = v03.AuthenticationInfo(schemes=["NTLM", "Digest"])
     hook = v03.PushNotificationConfig(url="https://example.com/hook", authentication=authentication)
     async with serving(Stage().agent, store=store, push_notifications=True) as world:
         refusal = await refused(world.old.SendMessage(old.tell(configuration={"push_notification": hook})))
         field = "configuration.push_notification.authentication.schemes"
-        assert refusal.fields == {field: f"none of 'NTLM' can be served: {FIXED}"}
+        assert refusal.fields == {field: f"none of 'NTLM', 'Digest' can be served: {FIXED}"}
 
         hook.id, hook.authentication.schemes[:] = "c", OFFERED
         task = await old.send(world, old.tell(skill="ask", configuration={"push_notification": hook}))
