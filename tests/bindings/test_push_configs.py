@@ -364,4 +364,8 @@ async def test_writing_back_what_was_read_keeps_the_secrets(store: Store) -> Non
         await world.stub.CreateTaskPushNotificationConfig(read)
         kept = await store.get_config(Scope("", ANONYMOUS), task.id, "mine")
         assert kept is not None
-        assert (kept.config.url, kept.config.token, kept.config.authentication.credentials) == (f"{URL}/moved", "t-1", "c-1")
+        assert (kept.config.url, kept.config.token, kept.config.authentication.credentials) == (
+            f"{URL}/moved",
+            "t-1",
+            "c-1",
+        )
