@@ -104,8 +104,18 @@ class Reason(Enum):
         return self.jsonrpc_code in _A2A_CODES
 
     @property
+    def sdk_type(self) -> str:
+        """The class of the official SDKs for it, by whose name their clients of 0.3 know it; empty if there is none."""
+        if not (self.is_a2a or self in _SDK_REASONS):
+            return ""
+        return "".join(word.title() for word in self.name.split("_")) + "Error"
+
+    @property
     def domain(self) -> str:
         return A2A_DOMAIN if self.is_a2a or self is Reason.INVALID_PARAMS else SERVER_DOMAIN
+
+
+_SDK_REASONS = frozenset({Reason.INVALID_PARAMS, Reason.INVALID_REQUEST, Reason.METHOD_NOT_FOUND, Reason.INTERNAL})
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,20 @@ def respell(error: A2AError, rpc: str) -> A2AError:
     )
 
 
+def named(error: A2AError) -> A2AError:
+    """The same, named in its message as the official SDKs do: by nothing else do their clients of 0.3 know it."""
+    kind = error.reason.sdk_type
+    if not kind:
+        return error
+    return A2AError(
+        error.reason,
+        f"{kind}: {error.message}",
+        metadata=error.metadata,
+        violations=error.violations,
+        retry_after=error.retry_after,
+    )
+
+
 def reason_of(error: A2AError, rpc: str) -> Reason:
     """0.3 has one error for a card that is not offered and for one that is missing (LCRD-05)."""
     if rpc == "GetAgentCard" and error.reason is Reason.UNSUPPORTED_OPERATION:

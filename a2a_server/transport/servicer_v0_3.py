@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_server.compat import events
 from a2a_server.compat.calls import CALLS, Call, Translate
 from a2a_server.compat.options import DEFAULT, Options
-from a2a_server.compat.spelling import respell
+from a2a_server.compat.spelling import named, respell
 from a2a_server.errors import A2AError, ErrorCodes
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.subscribe import TaskOverError
@@ -97,7 +97,7 @@ class LegacyServicer:
                 reply = await ask(call, call.request(legacy, self._options), asked.envelope)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
-                await peer.refuse(context, respell(error, rpc), CODES)
+                await peer.refuse(context, named(respell(error, rpc)), CODES)
             if metadata := asked.answer(reply.metadata):
                 await context.send_initial_metadata(metadata)
             return answer.SerializeToString()
@@ -134,7 +134,7 @@ class LegacyServicer:
                     async for item in items:
                         yield item
             except A2AError as error:
-                await peer.refuse(context, respell(error, rpc), CODES)
+                await peer.refuse(context, named(respell(error, rpc)), CODES)
 
         return handle
 

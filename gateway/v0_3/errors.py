@@ -32,8 +32,13 @@ class OldFailure(Failure):
     __slots__ = ()
 
     def rest(self) -> bytes:
-        """As 1.0's, with the number of JSON-RPC for those who know errors by that."""
-        return orjson.dumps({"error": {**self.status(), "details": [*self._numbered()]}})
+        """As 1.0's, with the number of JSON-RPC for those who know errors by that.
+
+        Clients in the wild look outside of `error`: JavaScript's for the number, Python's for the name of their class.
+        """
+        kind = {"type": self.reason.sdk_type} if self.reason.sdk_type else {}
+        error = {**self.status(), "details": [*self._numbered()]}
+        return orjson.dumps({"error": error, "code": self.jsonrpc, "message": self.message, **kind})
 
     def jsonrpc_error(self) -> dict[str, Any]:
         message = begun_with(MESSAGES, self.jsonrpc, self.message)

@@ -62,7 +62,7 @@ async def test_a_malformed_name_of_a_task_is_told_with_the_right_form(name: str)
             refusal = await refused(call.read() if rpc == "TaskSubscription" else call)
             assert told(refusal) == ("INVALID_ARGUMENT", "INVALID_PARAMS", A2A), rpc
             assert refusal.fields == {"name": f"must look like tasks/{{id}}, got {name!r}"}
-            assert refusal.message == f"name: must look like tasks/{{id}}, got {name!r}"
+            assert refusal.message == f"InvalidParamsError: name: must look like tasks/{{id}}, got {name!r}"
 
 
 @pytest.mark.req("LGRP-02", "ERRS-05")
@@ -143,7 +143,7 @@ async def test_faults_of_a_message_are_told_in_the_names_of_0_3(
             assert told(refusal) == ("INVALID_ARGUMENT", "INVALID_PARAMS", A2A)
             assert set(refusal.fields) == fields
             if len(fields) == 1:
-                assert refusal.message.startswith(f"{fields.copy().pop()}: ")
+                assert refusal.message.startswith(f"InvalidParamsError: {fields.copy().pop()}: ")
     assert not stage.turns
 
 
@@ -169,7 +169,7 @@ async def test_bytes_that_are_no_request_are_told_in_the_name_of_the_message(rpc
         made: Any = world.channel.unary_unary(f"/a2a.v1.A2AService/{rpc}", request_serializer=bytes)
         refusal = await refused(made(b"\xff\xff"))
     assert told(refusal) == ("INVALID_ARGUMENT", "INVALID_PARAMS", A2A)
-    assert refusal.message.startswith("The request is not a well-formed a2a.v1.")
+    assert refusal.message.startswith("InvalidParamsError: The request is not a well-formed a2a.v1.")
 
 
 # -- errors of the protocol, each with its number
@@ -259,7 +259,8 @@ async def test_a_version_that_contradicts_the_service_is_refused_by_every_rpc(ve
         for rpc, call in every_old_call(world, metadata=((VERSION, version),)).items():
             refusal = await refused(call())
             assert told(refusal) == ("UNIMPLEMENTED", "VERSION_NOT_SUPPORTED", A2A), rpc
-            assert refusal.message == f'This interface speaks A2A 0.3; the request asks for "{version}".'
+            said = f'This interface speaks A2A 0.3; the request asks for "{version}".'
+            assert refusal.message == f"VersionNotSupportedError: {said}"
             assert refusal.metadata == {"requestedVersion": version, "supportedVersions": "1.0,0.3"}
     assert not stage.turns
 
@@ -333,5 +334,5 @@ async def test_the_unexpected_reveals_nothing() -> None:
     async with serving(Stage().agent, authenticator=Broken()) as world:
         for rpc, call in every_old_call(world).items():
             refusal = await refused(call())
-            assert (refusal.code.name, refusal.message) == ("INTERNAL", "Internal error."), rpc
+            assert (refusal.code.name, refusal.message) == ("INTERNAL", "InternalError: Internal error."), rpc
             assert set(refusal.metadata) == {"incident"}

@@ -19,6 +19,8 @@ Where = Literal["near", "far"]
 WHERE: tuple[Where, ...] = get_args(Where)
 """The far gateway calls the server over gRPC, as one in another process does."""
 
+INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+
 _GATEWAYS: Mapping[Where, Door] = {"near": "rest", "far": "rest-far"}
 _ID = "q-1"
 
@@ -89,8 +91,10 @@ class OldClient:
     async def refused(self, verb: str, path: str, body: Any = ..., **headers: str) -> Any:
         """The error that a request must be refused with (CONF-02)."""
         answer = await self.rest(verb, path, body, **headers)
-        assert list(answer.json) == ["error"], answer
         error = answer.json["error"]
+        assert list(answer.json)[:3] == ["error", "code", "message"], answer
+        (info,) = (detail for detail in error["details"] if detail["@type"].endswith("ErrorInfo"))
+        assert (str(answer.json["code"]), answer.json["message"]) == (info["metadata"]["jsonrpcCode"], error["message"])
         assert list(error) == ["code", "status", "message", "details"]
         assert error["code"] == answer.status
         return error

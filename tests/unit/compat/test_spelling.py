@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict
 
 from a2a_server.compat.calls import CALLS
 from a2a_server.compat.options import Options
-from a2a_server.compat.spelling import respell
+from a2a_server.compat.spelling import named, respell
 from a2a_server.domain import validation
 from a2a_server.errors import A2AError, Reason, Violation
 from generated import a2a_v0_3_pb2 as v03
@@ -76,16 +77,16 @@ CASES: list[tuple[str, Any, Callable[..., None], dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rpc", "kind", "check", "request_", "named"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("rpc", "kind", "check", "request_", "fields"), CASES, ids=[case[0] for case in CASES])
 @pytest.mark.req("ERRS-05")
 def test_faults_that_the_core_finds(
-    rpc: str, kind: Any, check: Callable[..., None], request_: dict[str, Any], named: list[str]
+    rpc: str, kind: Any, check: Callable[..., None], request_: dict[str, Any], fields: list[str]
 ) -> None:
     legacy = ParseDict(request_, kind())
     with pytest.raises(A2AError) as refused:
         check(CALLS[rpc].request(legacy, Options()))
     error = respell(refused.value, rpc)
-    assert sorted(fault.field for fault in error.violations) == sorted(named)
+    assert sorted(fault.field for fault in error.violations) == sorted(fields)
     for fault in error.violations:
         assert exists(kind.DESCRIPTOR, fault.field), fault.field
 
@@ -102,7 +103,7 @@ def exists(kind: Descriptor, path: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("rpc", "core", "named"),
+    ("rpc", "core", "spelled"),
     [
         ("SendMessage", "message.parts[3].raw", "request.content[3].file.file_with_bytes"),
         ("SendMessage", "message.parts[3].url", "request.content[3].file.file_with_uri"),
@@ -122,13 +123,13 @@ def exists(kind: Descriptor, path: str) -> bool:
         ("GetAgentCard", "tenant", "tenant"),
     ],
 )
-def test_single_fields(rpc: str, core: str, named: str) -> None:
+def test_single_fields(rpc: str, core: str, spelled: str) -> None:
     error = A2AError(
         Reason.INVALID_PARAMS, f"{core}: no", metadata={"a": "b"}, violations=[Violation(core, "no")], retry_after=1.0
     )
     said = respell(error, rpc)
-    assert said.violations == (Violation(named, "no"),)
-    assert said.message == f"{named}: no"
+    assert said.violations == (Violation(spelled, "no"),)
+    assert said.message == f"{spelled}: no"
     assert (said.reason, said.metadata, said.retry_after) == (error.reason, error.metadata, error.retry_after)
     assert respell(said, rpc).violations == said.violations  # so faults found here may pass through as well
 
@@ -142,6 +143,21 @@ def test_every_rpc_has_its_words() -> None:
     error = A2AError(Reason.INVALID_PARAMS, "2 fields", violations=[Violation("other", "no")])
     for method in SERVICE.methods:
         assert respell(error, method.name).violations == error.violations
+
+
+def test_errors_bear_the_names_that_official_clients_know() -> None:
+    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": "t"}, retry_after=1.0)
+    said = named(error)
+    assert said.message == "TaskNotFoundError: No such task."
+    assert (said.reason, said.metadata, said.retry_after) == (error.reason, error.metadata, error.retry_after)
+    ours = A2AError(Reason.OVERLOADED, "Too many.")
+    assert named(ours) is ours  # they have no name for it
+
+
+def test_their_names_are_those_of_the_sdk() -> None:
+    theirs = {kind.__name__: number for kind, number in JSON_RPC_ERROR_CODE_MAP.items()}
+    ours = {reason.sdk_type: reason.jsonrpc_code for reason in Reason if reason.sdk_type}
+    assert ours == {name: number for name, number in theirs.items() if name != "JSONParseError"}
 
 
 @pytest.mark.req("LCRD-05")
