@@ -41,9 +41,9 @@ def references(task_ids: Collection[str]) -> Json:
     return {_REFERENCES: [*task_ids]}
 
 
-def references_of(value: object) -> Sequence[str]:
+def references_of(value: Json) -> Sequence[str]:
     """The tasks that a message refers to, if that is all that its record holds."""
-    if type(value) is not dict or type(metadata := value.get("metadata")) is not dict:
+    if type(metadata := value.get("metadata")) is not dict:
         return ()
     record = metadata.get(KEY)
     if type(record) is not dict or [*record] != [_REFERENCES] or type(ids := record[_REFERENCES]) is not list:
@@ -51,10 +51,8 @@ def references_of(value: object) -> Sequence[str]:
     return ids if all(type(task_id) is str for task_id in ids) else ()
 
 
-def without_references(value: object) -> object:
+def without_references(value: Json) -> Json:
     """The JSON of a message that has some; empty metadata is what `references` alone was put into."""
-    if type(value) is not dict:
-        return value
     metadata = without(value["metadata"], KEY)
     return {**value, "metadata": metadata} if metadata else without(value, "metadata")
 

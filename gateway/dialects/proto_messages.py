@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.codec.compiler import Compiler, Function
-from gateway.codec.faults import WRONG, key_path, note
+from gateway.codec.faults import key_path, note
 from gateway.codec.schema import Form, descriptor_of
 from gateway.dialects import kept
 from gateway.dialects.kept import Json
@@ -30,13 +30,13 @@ def _reader(readers: Compiler) -> Function:
     plain = readers.plain(_KIND)
 
     def read(value: object, message: pb.Message) -> None:
-        if not (task_ids := kept.references_of(value)):
+        if type(value) is not dict or not (task_ids := kept.references_of(value)):
             plain(value, message)
             return
         plain(kept.without_references(value), message)
         try:
             message.reference_task_ids.extend(task_ids)
-        except WRONG as error:
+        except UnicodeEncodeError as error:
             raise note(None, f".metadata{key_path(kept.KEY)}", "ids of tasks", task_ids, error) from None
 
     return read

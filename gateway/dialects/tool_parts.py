@@ -39,7 +39,7 @@ def read(value: Json, part: pb.Part) -> None:
 
 
 def original(written: Json) -> Json:
-    """The part as it is said by who uses such parts, if it can be read again as what it is; otherwise as it was."""
+    """A data part as it is said by who uses such parts, if it can be read again as what it is; otherwise as it was."""
     metadata = written.get("metadata", {})
     mark = metadata.get(URI)
     if type(mark) is not dict or mark.get(_MARK) not in KINDS or not _is_readable(mark[_MARK], written):
@@ -50,8 +50,6 @@ def original(written: Json) -> Json:
 
 
 def _is_readable(kind: str, written: Json) -> bool:
-    if written["kind"] != "data":
-        return False
     data, metadata = written["data"], written["metadata"]
     if _OWN & data.keys() or {kept.KEY, kept.WRAPPED} & metadata.keys():
         return False

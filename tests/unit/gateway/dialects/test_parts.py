@@ -104,10 +104,28 @@ def test_metadata_that_only_looks_like_ours_is_left_alone(spelling: Spelling, me
     assert read(spelling, told, pb.Part) == part(**told)
 
 
-@pytest.mark.parametrize("data", [{"value": {}}, {"value": 1, "more": 1}, {"other": 1}, {}])
-def test_data_that_was_not_wrapped_stays_an_object(data: Any) -> None:
-    told = {"kind": "data", "data": data, "metadata": {WRAPPED: True}}
-    assert read(KIND, told, pb.Part) == part(data=data, metadata={WRAPPED: True})
+@pytest.mark.parametrize(
+    ("data", "mark"),
+    [
+        ({"value": {}}, True),
+        ({"value": 1, "more": 1}, True),
+        ({"other": 1}, True),
+        ({}, True),
+        ({"value": 1}, "yes"),
+        ({"value": 1}, 1),
+        ({"value": 1}, False),
+    ],
+)
+def test_data_that_was_not_wrapped_stays_an_object(data: Any, mark: Any) -> None:
+    told = {"kind": "data", "data": data, "metadata": {WRAPPED: mark}}
+    assert read(KIND, told, pb.Part) == part(data=data, metadata={WRAPPED: mark})
+
+
+def test_nothing_is_kept_in_the_metadata_of_files() -> None:
+    metadata = {KEPT: {"mediaType": "a/b"}, WRAPPED: True}
+    told = {"kind": "file", "file": {"uri": "u:x"}, "metadata": metadata}
+    assert read(KIND, told, pb.Part) == part(url="u:x", metadata=metadata)
+    assert written(KIND, part(url="u:x", metadata=metadata)) == told
 
 
 @pytest.mark.req("LRPC-04")

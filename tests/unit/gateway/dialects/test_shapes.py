@@ -156,6 +156,15 @@ def test_what_sends_are_answered(member: str, message: Any, kind: Any, proto: An
         assert read(spelling, told, pb.SendMessageResponse) == answer
 
 
+def test_names_of_the_proto_that_json_does_not_have_are_read_too() -> None:
+    message = pb.Message(message_id="m")
+    said = {"message_id": "m"}
+    assert read(PROTO, {"msg": said}, pb.StreamResponse) == pb.StreamResponse(message=message)
+    assert read(PROTO, {"msg": said}, pb.SendMessageResponse) == pb.SendMessageResponse(message=message)
+    assert read(PROTO, {"request": said}, pb.SendMessageRequest) == pb.SendMessageRequest(message=message)
+    assert read(PROTO, {"status": {"update": said}}, pb.Task) == pb.Task(status={"message": message})
+
+
 @pytest.mark.req("LRPC-05")
 @pytest.mark.parametrize("spelling", [KIND, KIND_REST, PROTO])
 def test_final_is_on_every_status_update_and_true_on_the_one_that_ends_the_stream(spelling: Spelling) -> None:
@@ -247,6 +256,34 @@ def test_nothing_is_null_where_there_are_no_wrappers() -> None:
     assert [spelling.codec.encode(Empty()) for spelling in (KIND, KIND_REST, PROTO)] == [b"null", b"{}", b"{}"]
     assert KIND.codec.decode(None, Empty) == Empty()
     assert faults(KIND, {}, Empty) == {"": "must be null, got an object"}
+
+
+@pytest.mark.parametrize(
+    ("record", "ids"),
+    [
+        ({"referenceTaskIds": ["a", "b"]}, ["a", "b"]),
+        ({"referenceTaskIds": []}, []),
+        ({"referenceTaskIds": "a"}, []),
+        ({"referenceTaskIds": ["a", None]}, []),
+        ({"referenceTaskIds": ["a"], "more": 1}, []),
+        ([], []),
+    ],
+)
+def test_the_proto_has_references_in_metadata(record: Any, ids: list[str]) -> None:
+    told: dict[str, Any] = {"messageId": "m", "metadata": {"x-a2a-compat": record}}
+    message = read(PROTO, told, pb.Message)
+    assert message.reference_task_ids == ids
+    assert message.HasField("metadata") is not bool(ids)
+    more = read(PROTO, {**told, "metadata": {**told["metadata"], "own": 1}}, pb.Message)
+    assert {*more.metadata.fields} == {"own", *([] if ids else ["x-a2a-compat"])}
+    assert not read(KIND, told, pb.Message).reference_task_ids  # which has a member for them
+
+
+def test_references_in_metadata_may_be_wrong() -> None:
+    told = {"metadata": {"x-a2a-compat": {"referenceTaskIds": ["\ud800"]}}}
+    said = "must hold no lone surrogates, got a list"
+    assert faults(PROTO, told, pb.Message) == {'metadata["x-a2a-compat"]': said}
+    assert faults(PROTO, 5, pb.Message) == {"": "must be an object, got 5"}
 
 
 @pytest.mark.parametrize("time", ["2025-01-02T03:04:05", "2025-01-02T03:04:05.000", "2025-01-02T04:04:05+01:00"])
