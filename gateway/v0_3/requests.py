@@ -32,7 +32,7 @@ MOST_TASKS: Final = 100
 """How many tasks a list has when the client says nothing; what follows is linked (LRES-08)."""
 
 _NAMES: Final = frozenset({"name", "parent"})
-_TASK: Final = re.compile(r"tasks?/([^/]+)(?:/pushNotificationConfigs)?", re.DOTALL).fullmatch
+_TASK: Final = re.compile(r"tasks?/(.+?)(?:/pushNotificationConfigs)?", re.DOTALL).fullmatch
 
 
 def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
@@ -141,7 +141,7 @@ def _object(value: object, name: str = "body") -> Json:
 
 
 def _task_of(name: object) -> object:
-    """The id in the name of a task; what is no such name is told to be one that differs."""
+    """The id in the name of a task, or of the place where its configs are; what is no such name differs from any."""
     match = _TASK(name) if isinstance(name, str) else None
     return match[1] if match else name
 

@@ -43,6 +43,7 @@ class OldClient:
     async def post(self, body: Any, *, path: str = "/", **headers: str) -> Answer:
         """Post whatever it is."""
         raw = body if isinstance(body, bytes) else None
+        headers.setdefault("content_type", "application/json")
         async with self.session.post(
             self.base + path, data=raw, json=None if raw is not None else body, headers=named(headers)
         ) as response:

@@ -1,0 +1,291 @@
+"""REST of 0.3 under /v1: every route, both spellings, answered in kind (spec: LRES; CONF-12, -27, -31, -38, -50)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from a2a_server.transport.pipeline import Rules
+from a2a_server.transport.tenants import Tenants
+from gateway.options import Options
+from generated import a2a_pb2 as pb
+from tests.support.door_old import WHERE, Where, kinds, old_serving, say, tell, texts
+from tests.support.doors import OPTIONS
+from tests.support.stage import Stage
+from tests.support.world import ByHeader
+
+URL = "https://hooks.example/a2a"
+KIND_DEFAULT = Options(legacy_json="kind", forward_headers=OPTIONS.forward_headers)
+
+pytestmark = pytest.mark.parametrize("where", WHERE)
+
+
+def extended(card: pb.AgentCard, _: object) -> pb.AgentCard:
+    card.skills.add(id="secret", name="Secret", description="Not for all.", tags=["test"])
+    return card
+
+
+@pytest.mark.req("LRES-01", "LRES-02", "LRES-04", "LRES-05")
+async def test_a_send_is_answered_in_the_spelling_of_its_body(where: Where) -> None:
+    async with old_serving(Stage().agent, where) as (_, client):
+        kind = await client.told("POST", "/v1/message:send", say(contextId="c-1"))
+        proto = await client.told("POST", "/v1/message:send", tell(contextId="c-1"))
+        chat = await client.told("POST", "/v1/message:send", say("hi", skill="chat"))
+        proto_chat = await client.told("POST", "/v1/message:send", tell("hi", skill="chat"))
+    assert [*kind] == [*proto] == ["task"]
+    own = {"contextId": "c-1", "taskId": kind["task"]["id"]}
+    assert kind["task"]["kind"] == "task"
+    assert kind["task"]["status"]["state"] == "completed"
+    assert kind["task"]["history"] == [
+        {"kind": "message", "messageId": "m-1", **own, "role": "user", "parts": [{"kind": "text", "text": "hello"}]}
+    ]
+    assert "kind" not in proto["task"]
+    assert proto["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    own["taskId"] = proto["task"]["id"]
+    assert proto["task"]["history"] == [
+        {"messageId": "m-1", **own, "role": "ROLE_USER", "content": [{"text": "hello"}]}
+    ]
+    assert (chat["message"]["kind"], chat["message"]["role"]) == ("message", "agent")
+    assert chat["message"]["parts"] == [{"kind": "text", "text": "you said hi"}]
+    assert proto_chat["message"]["role"] == "ROLE_AGENT"
+    assert proto_chat["message"]["content"] == [{"text": "you said hi"}]
+
+
+@pytest.mark.req("LRES-05")
+async def test_without_a_body_the_configured_spelling_is_used(where: Where) -> None:
+    for options, state in ((OPTIONS, "TASK_STATE_COMPLETED"), (KIND_DEFAULT, "completed")):
+        async with old_serving(Stage().agent, where, http_options=options) as (_, client):
+            for body in (say(), tell()):
+                task = next(iter((await client.told("POST", "/v1/message:send", body)).values()))
+                got = await client.told("GET", f"/v1/tasks/{task['id']}")
+                assert got["status"]["state"] == state
+                assert ("kind" in got) is (options is KIND_DEFAULT)
+                (first, *_) = await client.told("GET", "/v1/tasks")
+                assert ("kind" in first) is (options is KIND_DEFAULT)
+
+
+@pytest.mark.req("LRES-01", "LRES-03")
+async def test_get_cancel_and_subscribe_by_their_resource_names(where: Where) -> None:
+    stage = Stage()
+    async with old_serving(stage.agent, where) as (_, client):
+        task = (await client.told("POST", "/v1/message:send", tell("paint", skill="ask")))["task"]
+        path = f"/v1/tasks/{task['id']}"
+        assert await client.told("GET", path) == task
+        assert await client.told("GET", f"{path}?name=tasks/{task['id']}") == task
+        assert "history" not in await client.told("GET", f"{path}?historyLength=0")
+        assert len((await client.told("GET", f"{path}?history_length=1"))["history"]) == 1
+        for verb, body in (("GET", ...), ("POST", {}), ("POST", {"name": f"tasks/{task['id']}"}), ("POST", ...)):
+            async with client.watching(verb, f"{path}:subscribe", body) as found:
+                assert kinds([await anext(found)]) == ["task"]
+        canceled = await client.told("POST", f"{path}:cancel", {"name": f"tasks/{task['id']}", "metadata": {"a": 1}})
+        assert canceled["status"]["state"] == "TASK_STATE_CANCELLED"
+
+
+@pytest.mark.req("LRES-01")
+async def test_cancel_needs_no_body(where: Where) -> None:
+    async with old_serving(Stage().agent, where) as (_, client):
+        task = (await client.told("POST", "/v1/message:send", say("paint", skill="ask")))["task"]
+        canceled = await client.told("POST", f"/v1/tasks/{task['id']}:cancel")
+        assert canceled["status"]["state"] == "TASK_STATE_CANCELLED"
+
+
+@pytest.mark.req("LRES-08")
+async def test_tasks_are_listed_as_an_array(where: Where) -> None:
+    async with old_serving(Stage().agent, where, authenticator=ByHeader()) as (_, client):
+        ids = [(await client.call("message/send", say(str(n)), x_user="ann"))["id"] for n in range(3)]
+        await client.call("message/send", say("other"), x_user="bob")
+        listed = await client.told("GET", "/v1/tasks", x_user="ann")
+        shown = [task["id"] for task in listed]
+        assert sorted(shown) == sorted(ids)
+        page = await client.rest("GET", "/v1/tasks?pageSize=2", x_user="ann")
+        assert [task["id"] for task in page.json] == shown[:2]
+        link = page.headers["Link"]
+        assert link.endswith('>; rel="next"')
+        assert link.startswith("<?pageSize=2&pageToken=")
+        rest = await client.rest("GET", "/v1/tasks" + link[1 : link.index(">")], x_user="ann")
+        assert [task["id"] for task in rest.json] == shown[2:]
+        assert "Link" not in rest.headers
+        for state in ("completed", "TASK_STATE_COMPLETED"):
+            assert len(await client.told("GET", f"/v1/tasks?status={state}", x_user="ann")) == 3
+        assert await client.told("GET", "/v1/tasks?status=failed", x_user="ann") == []
+
+
+@pytest.mark.req("LRES-01", "LCRD-05")
+async def test_the_card_is_the_extended_one(where: Where) -> None:
+    stage = Stage(extended=extended)
+    for options in (OPTIONS, KIND_DEFAULT):
+        async with old_serving(stage.agent, where, authenticator=ByHeader(), http_options=options) as (_, client):
+            card = await client.told("GET", "/v1/card", x_user="root")
+        assert card["protocolVersion"] == "0.3.0"
+        assert "secret" in [skill["id"] for skill in card["skills"]]
+        schemes = card["securitySchemes"]["user"]
+        assert (schemes if options is KIND_DEFAULT else schemes["apiKeySecurityScheme"])["name"] == "x-user"
+        assert ("type" in schemes) is (options is KIND_DEFAULT)
+
+
+def config_of(told: Any, task_id: str) -> tuple[str, Any]:
+    """Where an answer says that a config is, whichever spelling it is in, and the config itself."""
+    inner = told["pushNotificationConfig"]
+    if "name" in told:
+        assert told["name"] == f"tasks/{task_id}/pushNotificationConfigs/{inner['id']}"
+        return "proto", inner
+    assert told["taskId"] == task_id
+    return "kind", inner
+
+
+def inner(**more: Any) -> dict[str, Any]:
+    return {"pushNotificationConfig": {"url": URL, **more}}
+
+
+def named(task: str, config_id: object, **more: Any) -> dict[str, Any]:
+    return {"name": f"tasks/{task}/pushNotificationConfigs/{config_id}", **inner(**more)}
+
+
+FORMS: dict[str, Callable[..., dict[str, Any]]] = {
+    "wrapped": lambda _, **more: {"config": inner(**more)},
+    "wrapped, as the SDK for Python does": lambda task, **more: {
+        "parent": f"tasks/{task}",
+        "config": named(task, more.get("id"), **more),
+    },
+    "bare": lambda _, **more: inner(**more),
+    "bare, named": lambda task, **more: named(task, more.get("id", ""), **more),
+    "of the schema": lambda task, **more: {"taskId": task, **inner(**more)},
+}
+
+
+@pytest.mark.req("LRES-01", "LRES-06", "LRES-07")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("root", ["tasks", "task"])
+async def test_a_config_is_created_in_any_form(form: str, root: str, where: Where) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        task = (await client.call("message/send", say("paint", skill="ask")))["id"]
+        path = f"/v1/{root}/{task}/pushNotificationConfigs"
+        spelling, made = config_of(await client.told("POST", path, FORMS[form](task)), task)
+        assert made["id"]
+        assert spelling == ("kind" if form == "of the schema" else "proto")
+        _, own = config_of(await client.told("POST", path, FORMS[form](task, id="own")), task)
+        assert own == {"id": "own", "url": URL}
+        _, asked = config_of(await client.told("POST", f"{path}?configId=q", FORMS["bare"](task)), task)
+        assert asked["id"] == "q"
+        _, same = config_of(await client.told("POST", f"{path}?configId=own", FORMS[form](task, id="own")), task)
+        assert same["id"] == "own"
+        listed = (await client.told("GET", f"/v1/tasks/{task}/pushNotificationConfigs"))["configs"]
+        assert sorted(config_of(told, task)[1]["id"] for told in listed) == sorted(["own", "q", made["id"]])
+
+
+@pytest.mark.req("LRES-01", "LRES-06")
+async def test_configs_are_got_listed_in_pages_and_deleted(where: Where) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        task = (await client.call("message/send", say("paint", skill="ask")))["id"]
+        path = f"/v1/tasks/{task}/pushNotificationConfigs"
+        for number in range(3):
+            await client.told("POST", f"{path}?configId=c-{number}", FORMS["bare"](task))
+        name = f"tasks/{task}/pushNotificationConfigs/c-1"
+        got = {"name": name, "pushNotificationConfig": {"id": "c-1", "url": URL}}
+        assert await client.told("GET", f"{path}/c-1") == got
+        whole = await client.told("GET", path)
+        assert [*whole] == ["configs"]
+        assert len(whole["configs"]) == 3
+        page = await client.told("GET", f"{path}?pageSize=2")
+        assert len(page["configs"]) == 2
+        rest = await client.told("GET", f"{path}?pageSize=2&pageToken={quote(page['nextPageToken'])}")
+        assert page["configs"] + rest["configs"] == whole["configs"]
+        assert await client.told("DELETE", f"{path}/c-1") == {}
+        assert len((await client.told("GET", path))["configs"]) == 2
+        error = await client.refused("GET", f"{path}/c-1")
+        assert (error["code"], error["details"][0]["metadata"]["jsonrpcCode"]) == (404, "-32001")
+
+
+@pytest.mark.req("LRES-06")
+@pytest.mark.parametrize("member", ["pushNotification", "pushNotificationConfig", "push_notification"])
+@pytest.mark.parametrize("words", [say, tell])
+async def test_a_config_comes_with_a_send_by_any_of_its_names(member: str, words: Any, where: Where) -> None:
+    """CONF-33: the schema and the proto call it differently, and both are read."""
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        body = words("paint", skill="ask", configuration={"blocking": True, member: {"id": "i", "url": URL}})
+        task = (await client.told("POST", "/v1/message:send", body))["task"]["id"]
+        listed = (await client.told("GET", f"/v1/tasks/{task}/pushNotificationConfigs"))["configs"]
+    assert [config_of(told, task)[1]["id"] for told in listed] == ["i"]
+
+
+@pytest.mark.req("LRES-02", "LRES-05")
+async def test_files_and_data_in_both_spellings(where: Where) -> None:
+    file, data = {"mimeType": "image/png"}, {"answer": 42}
+    kind = [
+        {"kind": "text", "text": "see"},
+        {"kind": "file", "file": {"bytes": "iVBORw==", **file}},
+        {"kind": "file", "file": {"uri": "https://x.example/i.png", **file}},
+        {"kind": "data", "data": data},
+    ]
+    # CONF-66: the SDKs for Python and Go put base64 text into the bytes, and so it is written.
+    proto = [
+        {"text": "see"},
+        {"file": {"fileWithBytes": "aVZCT1J3PT0=", **file}},
+        {"file": {"fileWithUri": "https://x.example/i.png", **file}},
+        {"data": {"data": data}},
+    ]
+    modes = ["text/plain", "image/png", "application/json"]
+    async with old_serving(Stage(default_input_modes=modes).agent, where) as (world, client):
+        by_kind = (await client.told("POST", "/v1/message:send", say(parts=kind)))["task"]
+        by_proto = (await client.told("POST", "/v1/message:send", tell(content=proto)))["task"]
+        assert by_kind["history"][0]["parts"] == kind
+        assert by_proto["history"][0]["content"] == proto
+        stored = [(await world.get(task["id"])).history[0].parts for task in (by_kind, by_proto)]
+    assert stored[0] == stored[1]
+    assert stored[0][1].raw == b"\x89PNG"
+
+
+@pytest.mark.req("LRES-01", "TENA-02", "TENA-04")
+async def test_a_tenant_of_the_settings_has_paths_of_its_own(where: Where) -> None:
+    parts = {"rules": Rules(tenants=Tenants(frozenset({"acme", "b co"}))), "old_http": {"tenants": ["acme", "b co"]}}
+    async with old_serving(Stage().agent, where, **parts) as (world, client):
+        task = (await client.told("POST", "/acme/v1/message:send", tell()))["task"]
+        rpc = await client.call("message/send", say(), path="/acme/")
+        assert {one["id"] for one in await client.told("GET", "/acme/v1/tasks")} == {task["id"], rpc["id"]}
+        assert await client.told("GET", "/b%20co/v1/tasks") == []
+        assert (await client.call("tasks/get", {"id": task["id"]}, path="/acme/"))["id"] == task["id"]
+        assert (await client.fault("tasks/get", {"id": task["id"]}, path="/b%20co/"))["code"] == -32001
+        assert (await world.stub.GetTask(pb.GetTaskRequest(id=task["id"], tenant="acme"))).id == task["id"]
+        none = await client.refused("GET", f"/v1/tasks/{task['id']}")
+        assert (none["code"], none["status"]) == (403, "PERMISSION_DENIED")
+        # Who is no tenant has no such paths, and 1.0 has nothing there either.
+        stranger = await client.session.get(f"{client.base}/other/v1/tasks")
+        assert stranger.status == 404
+        wrong = await client.refused("GET", "/acme/")
+        assert wrong["code"] == 405
+        unknown = await client.fault("GetTask", {"id": "t"}, path="/acme/")
+        assert (unknown["code"], unknown["message"][:17]) == (-32601, "Method not found:")
+
+
+@pytest.mark.req("LRES-01", "REST-07")
+async def test_ids_may_hold_what_must_be_encoded(where: Where) -> None:
+    async with old_serving(Stage().agent, where) as (_, client):
+        for task_id in ("a/b", "a b", "ä", "100%", "x:y", "%2F"):
+            error = await client.refused("GET", f"/v1/tasks/{quote(task_id, safe='')}")
+            assert error["details"][0]["metadata"] == {"taskId": task_id, "jsonrpcCode": "-32001"}
+            error = await client.refused(
+                "POST", f"/v1/tasks/{quote(task_id, safe='')}:cancel", {"name": f"tasks/{task_id}"}
+            )
+            assert error["details"][0]["metadata"]["taskId"] == task_id
+
+
+@pytest.mark.req("LRES-02", "MEDI-05")
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "application/a2a+json", "application/json; charset=utf-8"]
+)
+@pytest.mark.parametrize(
+    "accept", ["*/*", "application/json", "application/a2a+json", "text/html, application/*;q=0.1"]
+)
+async def test_bodies_are_plain_json(content_type: str, accept: str, where: Where) -> None:
+    async with old_serving(Stage().agent, where) as (_, client):
+        body = b'{"message":{"messageId":"m","role":"user","parts":[{"kind":"text","text":"hello"}]}}'
+        told = await client.told("POST", "/v1/message:send", body, content_type=content_type, accept=accept)
+        assert texts(told["task"]) == ["hello"]
+        other = await client.refused("POST", "/v1/message:send", body, content_type="text/plain")
+        assert (other["code"], other["status"]) == (415, "INVALID_ARGUMENT")
+        assert other["details"][0]["metadata"]["jsonrpcCode"] == "-32005"
+        html = await client.refused("GET", "/v1/tasks", accept="text/html")
+        assert html["code"] == 406
