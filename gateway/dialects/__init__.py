@@ -1,10 +1,11 @@
-"""How versions of the protocol spell the same messages in JSON: data over one codec (spec: LRES-05; design: §5)."""
+"""How versions of the protocol spell the same messages in JSON: data over one codec (LRES-05, DRFT-02; design: §5)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from gateway import codec
+from gateway.dialects.draft import draft
 from gateway.dialects.evidence import dialect_of
 from gateway.dialects.kind import kind
 from gateway.dialects.proto import proto
@@ -20,8 +21,11 @@ KIND_EXTRAS: Final = kind(extras=True)
 KIND_REST_EXTRAS: Final = kind(rest=True, extras=True)
 PROTO: Final = proto()
 """ProtoJSON of the 0.3 proto."""
+DRAFT: Final = draft()
+"""The draft between 0.3 and 1.0, on REST and JSON-RPC alike."""
 
 __all__ = [
+    "DRAFT",
     "KIND",
     "KIND_EXTRAS",
     "KIND_REST",

@@ -49,6 +49,10 @@ _KEBAB: Final = _Written(
 KEBAB_STATES: Final = Spellings(_KEBAB.__getitem__, _ALL_STATES, _one_of([*[*_KEBAB.values()][1:], "unknown"]))
 """`input-required`; the number 0 is `unknown`."""
 
+_DRAFT: Final = _Written({**_KEBAB, 0: "unspecified", pb.TASK_STATE_CANCELED: "cancelled"})
+DRAFT_STATES: Final = Spellings(_DRAFT.__getitem__, _ALL_STATES, _one_of([*[*_DRAFT.values()][1:], "unspecified"]))
+"""`cancelled`, with two Ls; the number 0 is `unspecified`."""
+
 _PROTO: Final = _Written({number: name for name, number in v03.TaskState.items()})
 _PROTO_NUMBERS: Final = Numbers(pb.TaskState.DESCRIPTOR)
 _PROTO_NUMBERS.update(_ALL_STATES)
@@ -59,6 +63,8 @@ _PLAIN_ROLES: Final = _Written({0: "unspecified", pb.ROLE_USER: "user", pb.ROLE_
 PLAIN_ROLES: Final = Spellings(
     _PLAIN_ROLES.__getitem__, {name: number for number, name in _PLAIN_ROLES.items()}, "user or agent"
 )
+DRAFT_ROLES: Final = PLAIN_ROLES._replace(read={**PLAIN_ROLES.read, **dict(pb.Role.items())})
+"""The same words, and those of the proto for whoever writes them."""
 
 _PROTO_ROLES: Final = _Written({number: name for name, number in v03.Role.items()})
 PROTO_ROLES: Final = Spellings(_PROTO_ROLES.__getitem__, Numbers(pb.Role.DESCRIPTOR), "ROLE_USER or ROLE_AGENT")

@@ -10,6 +10,7 @@ from gateway.codec.faults import WRONG, Faults, note
 from gateway.codec.leftovers import Leftovers, clash
 from gateway.codec.scalars import base64, octets
 from gateway.dialects.kept import Json
+from gateway.dialects.members import snake
 from generated import a2a_pb2 as pb
 
 
@@ -24,18 +25,21 @@ class FileForm:
     foreign: Mapping[str, str]
     write_bytes: Callable[[bytes], str] = base64
     read_bytes: Callable[[object], bytes] = octets
+    media_type: str = "mimeType"
 
     def write(self, part: pb.Part, which: str) -> Json:
         file: Json = {self.uri: part.url} if which == "url" else {self.content: self.write_bytes(part.raw)}
         if name := part.filename:
             file["name"] = name
         if media_type := part.media_type:
-            file["mimeType"] = media_type
+            file[self.media_type] = media_type
         return file
 
     def reader(self) -> Callable[[object, pb.Part], None]:
-        own = {name: name for name in (self.content, self.uri, "name", "mimeType")}
-        members = Leftovers({**own, "mime_type": "mimeType", **self.also}, frozenset(), {}, self.foreign)
+        own = {name: name for name in (self.content, self.uri, "name", self.media_type)}
+        members = Leftovers(
+            {**own, snake(self.media_type): self.media_type, **self.also}, frozenset(), {}, self.foreign
+        )
 
         def read(value: object, part: pb.Part) -> None:
             if type(value) is not dict:

@@ -1,4 +1,4 @@
-"""Members of one spelling in a body of another: refused, since to ignore them loses what they say (spec: LRES-05).
+"""Members of one spelling in a body of another: refused, since to ignore them loses what they say (LRES-05, DRFT-02).
 
 All other members that nobody knows are ignored (GEN-06).
 """
@@ -66,3 +66,28 @@ IN_PROTO_PART: Final = _texts(
 _IN_FILE: Final = _texts(_OF_1_0, mediaType='"mimeType"', filename='"name"')
 IN_KIND_FILE: Final = _IN_FILE | {"data": 'is no member of a file, which has "bytes", in base64, or "uri"'}
 IN_PROTO_FILE: Final = _IN_FILE | _texts(_OF_SCHEMA, bytes='"fileWithBytes"', uri='"fileWithUri"')
+
+_NOT_DRAFT: Final = "is A2A 1.0's; the draft has {}"
+_OF_0_3: Final = "is A2A 0.3's; the draft has {}"
+
+IN_DRAFT: Final[Foreign] = {
+    "SendMessageConfiguration": _texts(
+        _NOT_DRAFT,
+        returnImmediately='"blocking", which is the opposite',
+        taskPushNotificationConfig='"pushNotificationConfig"',
+    )
+    | _texts(_OF_0_3, pushNotification='"pushNotificationConfig"'),
+    "AuthenticationInfo": _texts(_NOT_DRAFT, scheme='"schemes", a list'),
+    "ListTasksRequest": _texts(_NOT_DRAFT, statusTimestampAfter='"lastUpdatedAfter", in milliseconds since 1970'),
+    "Message": _texts(_OF_0_3, content='"parts"'),
+}
+IN_DRAFT_PART: Final = _texts(
+    _NOT_DRAFT,
+    raw='"file": {"fileWithBytes": …}',
+    url='"file": {"fileWithUri": …}',
+    mediaType='"mediaType" inside "file"',
+    filename='"name" inside "file"',
+)
+IN_DRAFT_FILE: Final = _texts(_NOT_DRAFT, filename='"name"') | _texts(
+    _OF_0_3, bytes='"fileWithBytes"', uri='"fileWithUri"'
+)

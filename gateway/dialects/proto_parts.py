@@ -23,7 +23,11 @@ _MEMBERS: Final = Leftovers({name: name for name in (*CONTENTS, "metadata")}, fr
 
 def form(*, raw_files: bool) -> Form:
     """With `raw_files` the bytes of files are written as they are."""
-    files = _RAW if raw_files else _TEXT
+    return form_with(_RAW if raw_files else _TEXT, _MEMBERS)
+
+
+def form_with(files: FileForm, members: Leftovers) -> Form:
+    """Parts with this form of files; the names of `members` are read."""
 
     def write(part: pb.Part) -> Json:
         if text := part.text:
@@ -38,7 +42,7 @@ def form(*, raw_files: bool) -> Form:
             return written
         return _annotated({"text": ""} if which else {}, part)
 
-    read = PartReader(_MEMBERS, files.reader(), _object).function()
+    read = PartReader(members, files.reader(), _object).function()
     return Form(lambda _: write, lambda _: read)
 
 

@@ -70,7 +70,7 @@ def _read_places(found: Json, config: pb.TaskPushNotificationConfig, faults: Fau
     texts = dict.fromkeys(_PLACES, "")
     for place in _PLACES:
         try:
-            texts[place] = _text(found.get(place, ""))
+            texts[place] = text_of(found.get(place, ""))
         except WRONG as error:
             faults = note(faults, f".{place}", "a string", found[place], error)
     try:
@@ -78,20 +78,20 @@ def _read_places(found: Json, config: pb.TaskPushNotificationConfig, faults: Fau
     except ValueError as error:
         faults = note(faults, ".name", names.EXPECTED, texts["name"], error)
     else:
-        config.task_id, faults = _agreed(faults, {".taskId": texts["taskId"], ".name": task_id})
+        config.task_id, faults = agreed(faults, {".taskId": texts["taskId"], ".name": task_id})
         ids = {f".{_INNER}.id": config.id, ".pushNotificationConfigId": texts["pushNotificationConfigId"]}
-        config.id, faults = _agreed(faults, {**ids, ".name": config_id})
+        config.id, faults = agreed(faults, {**ids, ".name": config_id})
     return faults
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     if type(value) is not str:
         raise TypeError
     value.encode()  # protobuf takes no lone surrogates
     return value
 
 
-def _agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults | None]:
+def agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults | None]:
     """What is told at all of these places, if anywhere."""
     first, text = next(((place, text) for place, text in told.items() if text), ("", ""))
     for place, other in told.items():
@@ -125,7 +125,7 @@ def _schemes(scheme: str) -> list[str]:
 def _first_scheme(value: object) -> str:
     if type(value) is not list:
         raise TypeError
-    if faults := elements(None, "", value, _text, "a string"):
+    if faults := elements(None, "", value, text_of, "a string"):
         raise faults
     return next(filter(None, value), "")
 

@@ -1,0 +1,107 @@
+"""Requests of the draft that may name a resource, give its ids, or both, which must agree (spec: DRFT-06, CONF-53)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from google.protobuf.message import Message
+
+from gateway.codec.compiler import Compiler, Function
+from gateway.codec.faults import WRONG, Faults, note
+from gateway.codec.schema import Form, descriptor_of
+from gateway.dialects.kept import Json
+from gateway.dialects.names import EXPECTED, config_of
+from gateway.dialects.push import agreed, text_of
+from generated import a2a_pb2 as pb
+
+_TASK: Final = re.compile(r"tasks/([^/]+)", re.DOTALL).fullmatch
+# As the proto's own path template has it, which captures the collection, too.
+_PARENT: Final = re.compile(r"tasks/([^/]+)(?:/pushNotificationConfigs)?", re.DOTALL).fullmatch
+
+Ids = Sequence[str]
+
+A_TASK: Final = 'a name such as "tasks/{id}"'
+
+
+class Naming(NamedTuple):
+    """How a kind of resource is named."""
+
+    members: Sequence[str]
+    ids_of: Callable[[str], Ids]
+    """Takes a name apart; raises `ValueError`."""
+    expected: str
+
+
+def task_of(name: str) -> Ids:
+    return _only(_TASK(name))
+
+
+def parent_of(name: str) -> Ids:
+    return _only(_PARENT(name))
+
+
+def _only(match: re.Match[str] | None) -> Ids:
+    if match is None:
+        raise ValueError
+    return (match[1],)
+
+
+def _named(request: type[Message], fields: Sequence[str], naming: Naming) -> Form:
+    """`fields` hold what stands in the name, in its order."""
+    kind = descriptor_of(request)
+
+    def reader(readers: Compiler) -> Function:
+        plain = readers.plain(kind)
+
+        def read(value: object, message: Message) -> None:
+            faults: Faults | None = None
+            try:
+                plain(value, message)
+            except Faults as found:
+                faults = found
+            assert type(value) is dict  # noqa: S101 - or plain had raised something else
+            named, faults = _taken_apart(value, naming, faults)
+            for place, field in enumerate(fields):
+                own = {f".{kind.fields_by_name[field].json_name}": getattr(message, field)}
+                told = {f".{member}": ids[place] for member, ids in named.items()}
+                text, faults = agreed(faults, told | own)
+                setattr(message, field, text)
+            if faults:
+                raise faults
+
+        return read
+
+    return Form(None, reader)
+
+
+def _taken_apart(value: Json, naming: Naming, faults: Faults | None) -> tuple[Mapping[str, Ids], Faults | None]:
+    named = {}
+    for member in naming.members:
+        if (name := value.get(member)) is not None:
+            try:
+                named[member] = naming.ids_of(text_of(name))
+            except WRONG as error:
+                faults = note(faults, f".{member}", naming.expected, name, error)
+    return named, faults
+
+
+_BY_TASK: Final = Naming(("name",), task_of, A_TASK)
+_BY_PARENT: Final = Naming(("parent", "name"), parent_of, A_TASK)
+_BY_CONFIG: Final = Naming(("name",), config_of, EXPECTED)
+
+FORMS: Final[Mapping[str, Form]] = {
+    "GetTaskRequest": _named(pb.GetTaskRequest, ("id",), _BY_TASK),
+    "CancelTaskRequest": _named(pb.CancelTaskRequest, ("id",), _BY_TASK),
+    "SubscribeToTaskRequest": _named(pb.SubscribeToTaskRequest, ("id",), _BY_TASK),
+    "GetTaskPushNotificationConfigRequest": _named(
+        pb.GetTaskPushNotificationConfigRequest, ("task_id", "id"), _BY_CONFIG
+    ),
+    "DeleteTaskPushNotificationConfigRequest": _named(
+        pb.DeleteTaskPushNotificationConfigRequest, ("task_id", "id"), _BY_CONFIG
+    ),
+    "ListTaskPushNotificationConfigsRequest": _named(
+        pb.ListTaskPushNotificationConfigsRequest, ("task_id",), _BY_PARENT
+    ),
+}

@@ -1,0 +1,94 @@
+"""Push configs of the draft: named, and made by a request that may say around them whose (spec: DRFT-04, CONF-31)."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from gateway.codec.compiler import Compiler, Function
+from gateway.codec.faults import WRONG, Faults, note
+from gateway.codec.leftovers import Leftovers
+from gateway.codec.schema import Form
+from gateway.dialects import push
+from gateway.dialects.draft_names import A_TASK, parent_of
+from gateway.dialects.kept import Json
+from gateway.dialects.push import agreed, text_of
+from generated import a2a_pb2 as pb
+
+_CONFIG: Final = "pushNotificationConfig"
+_TEXTS: Final = "tenant", "taskId", "configId"
+_AROUND: Final = Leftovers(
+    {
+        **{name: name for name in (*_TEXTS, "parent", "config")},
+        "task_id": "taskId",
+        "config_id": "configId",
+    },
+    frozenset(),
+    {},
+    {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'},
+)
+_NAMED: Final = push.named(push.by_name)
+
+
+def _reader(readers: Compiler) -> Function:
+    """`{name, pushNotificationConfig}`, alone or as `config` beside `parent` and `configId`."""
+    assert _NAMED.read is not None  # noqa: S101 - both ways, as all configs go
+    inner = _NAMED.read(readers)
+
+    def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
+        if type(value) is not dict:
+            raise TypeError
+        around, faults = _AROUND(value, None)
+        body: Any
+        body, path = (around["config"], ".config") if "config" in around else (value, "")
+        try:
+            inner(body, config)
+        except WRONG as error:
+            faults = note(faults, path, "an object", body, error)
+        if faults:
+            raise faults
+        if faults := _read_places(around, config, _Inside(body, path)):
+            raise faults
+
+    return read
+
+
+class _Inside(NamedTuple):
+    """A config that is sound by itself, and where it stands."""
+
+    body: Json
+    path: str
+
+    @property
+    def id_at(self) -> str:
+        """The member that its id was read from."""
+        own = self.body.get(_CONFIG) or {}
+        return f"{self.path}.{_CONFIG}.id" if own.get("id") else f"{self.path}.name"
+
+
+def _read_places(around: Json, config: pb.TaskPushNotificationConfig, inside: _Inside) -> Faults | None:
+    faults: Faults | None = None
+    texts = dict.fromkeys(_TEXTS, "")
+    for place in _TEXTS:
+        try:
+            texts[place] = text_of(around.get(place, ""))
+        except WRONG as error:
+            faults = note(faults, f".{place}", "a string", around[place], error)
+    parent, faults = _parent(around.get("parent"), faults)
+    tasks = {".taskId": texts["taskId"], f"{inside.path}.name": config.task_id, ".parent": parent}
+    config.tenant = texts["tenant"]
+    config.task_id, faults = agreed(faults, tasks)
+    config.id, faults = agreed(faults, {inside.id_at: config.id, ".configId": texts["configId"]})
+    return faults
+
+
+def _parent(name: object, faults: Faults | None) -> tuple[str, Faults | None]:
+    if name is None:
+        return "", faults
+    try:
+        [task_id] = parent_of(text_of(name))
+    except WRONG as error:
+        return "", note(faults, ".parent", A_TASK, name, error)
+    return task_id, faults
+
+
+FORM: Final = Form(_NAMED.write, _reader)
