@@ -38,7 +38,7 @@ _CONSTANTS: Final[Mapping[str, Mapping[str, str | bool]]] = full({"TaskStatusUpd
 
 
 def proto(*, raw_files: bool = False, wait: bool = True) -> Spelling:
-    """With `raw_files` files are written as JavaScript's SDK does; without `wait` a send waits only if it says so."""
+    """With `raw_files` files are written as JavaScript does; without `wait` a send without configuration does not."""
     dialect = Dialect(
         member=_MEMBER,
         also=members.also(_MEMBER, _ALSO),
@@ -49,7 +49,7 @@ def proto(*, raw_files: bool = False, wait: bool = True) -> Spelling:
         forms={
             **_FORMS,
             **full({"Part": proto_parts.form(raw_files=raw_files)}),
-            **({} if wait else full(sends.WITHOUT_WAITING)),
+            **full(sends.AS_PROTO if wait else sends.WITHOUT_WAITING),
         },
     )
     return spelling(dialect)

@@ -54,8 +54,11 @@ def _write_patient_request(writers: Compiler) -> Function:
     return write
 
 
+AS_PROTO: Final = {"SendMessageConfiguration": Form(None, _impatient_configuration)}
+"""For ProtoJSON, which leaves out what is false: a configuration without `blocking` says that it is."""
+
 WITHOUT_WAITING: Final = {
     "SendMessageRequest": Form(_write_patient_request, _impatient_request),
-    "SendMessageConfiguration": Form(None, _impatient_configuration),
+    **AS_PROTO,
 }
 """For a dialect in which a send that does not say `blocking` does not wait."""

@@ -20,14 +20,23 @@ def configured(spelling: Spelling, configuration: Any) -> pb.SendMessageConfigur
 # -- sends
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("told", "at_once"),
     [({}, False), ({"blocking": True}, False), ({"blocking": False}, True), ({"blocking": None}, False)],
 )
-def test_a_send_waits_unless_it_says_otherwise(spelling: Spelling, told: Any, at_once: Any) -> None:
-    assert configured(spelling, told).return_immediately is at_once
-    assert configured(spelling, None).return_immediately is False
+def test_a_send_waits_unless_it_says_otherwise(told: Any, at_once: Any) -> None:
+    assert configured(KIND, told).return_immediately is at_once
+    assert configured(KIND, None).return_immediately is False
+
+
+@pytest.mark.parametrize(
+    ("told", "at_once"),
+    [({}, True), ({"blocking": True}, False), ({"blocking": False}, True), ({"blocking": None}, True)],
+)
+def test_in_protojson_a_configuration_says_no_by_saying_nothing(told: Any, at_once: Any) -> None:
+    assert configured(PROTO, told).return_immediately is at_once
+    assert configured(PROTO, None).return_immediately is False
+    assert written(PROTO, pb.SendMessageRequest(configuration={}))["configuration"] == {"blocking": True}
 
 
 @IMPATIENT
