@@ -23,11 +23,11 @@ from gateway.proxies import Proxies
 from gateway.readers import Readers
 from gateway.replies import Answering, Reply
 from gateway.rest import Rest
-from gateway.routes import NOTHING, Table, Unknown, WrongVerb
+from gateway.routes import Table, Unknown, WrongVerb
 from gateway.streams import Writings
 from gateway.upstream import Upstream
 from gateway.v0_3.cards import OldCards
-from gateway.v0_3.doors import OldDoors, Place
+from gateway.v0_3.doors import OldDoors, Place, closed
 from gateway.v0_3.routes import PREFIX
 from generated import a2a_pb2, discovery_pb2
 
@@ -133,11 +133,8 @@ class Gateway:
             return await self._jsonrpc(request, query) if verb == "POST" else _refuse(_POST)
         if (page := self._pages.get(path)) is not None:
             return await page(request) if verb in _GET else _refuse(_GET)
-        if path.startswith(self._reserved):
-            if (place := self._place(path)) is not None:
-                return await place.serve(request, query)
-            if self._old_doors is None:
-                raise Unknown(NOTHING)  # or it would be that of a tenant (CONF-49)
+        if path.startswith(self._reserved) and (place := self._place(path)) is not None:
+            return await place.serve(request, query)
         try:
             return await self._rest(request, path, query)
         except Unknown:
@@ -147,9 +144,9 @@ class Gateway:
 
     def _place(self, path: str) -> Place | None:
         """What an older version has at a path of its own."""
-        if self._old_doors is None or not path.startswith(self._reserved):
+        if not path.startswith(self._reserved):
             return None
-        return self._old_doors.at(path)
+        return self._old_doors.at(path) if self._old_doors is not None else closed(self._rest.refusal)
 
     def _is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""

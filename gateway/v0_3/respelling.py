@@ -61,14 +61,9 @@ def config(prefix: str, **places: str) -> Rules:
 _KIND: Final = _sends("parts", "pushNotificationConfig", raw="bytes", url="uri", mediaType="mimeType", filename="name")
 _PROTO: Final = (
     Rule(re.compile(r"message\.referenceTaskIds\b"), r'message.metadata["x-a2a-compat"].referenceTaskIds'),
+    Rule(re.compile(rf"{_PART}\.data\b"), r"message.content\1.data.data"),
     *_sends(
-        "content",
-        "pushNotification",
-        raw="fileWithBytes",
-        url="fileWithUri",
-        mediaType="mimeType",
-        filename="name",
-        data="data",
+        "content", "pushNotification", raw="fileWithBytes", url="fileWithUri", mediaType="mimeType", filename="name"
     ),
 )
 _CONFIG: Final = _rules(taskId="id", id="pushNotificationConfigId")

@@ -1,0 +1,270 @@
+"""What clients get wrong over REST of 0.3: paths, names, spellings, contradictions (LRES-05, -06, -09, LGRP-02)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from a2a_server.errors import A2AError, Reason, Violation
+from generated import a2a_pb2 as pb
+from tests.bindings.test_http_errors import Refusing
+from tests.support.door_old import OldClient, say, tell
+from tests.support.door_upstream import Scripted
+from tests.support.doors import http_door
+from tests.support.http import get, once
+
+HOOK = {"url": "https://hooks.example/"}
+BAD = "type.googleapis.com/google.rpc.BadRequest"
+CONFIGS = "/v1/tasks/t/pushNotificationConfigs"
+
+
+@asynccontextmanager
+async def scripted(answer: Any = None, **chosen: Any) -> AsyncIterator[tuple[Scripted, OldClient]]:
+    upstream = Scripted(answer)
+    async with http_door(upstream, old=True, **chosen) as door, aiohttp.ClientSession() as session:
+        yield upstream, OldClient(session, door.base)
+
+
+def violations(error: Any) -> dict[str, str]:
+    assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT"), error
+    (bad,) = [detail for detail in error["details"] if detail["@type"] == BAD]
+    return {fault["field"]: fault["description"] for fault in bad["fieldViolations"]}
+
+
+@pytest.mark.req("LRES-09", "LRES-01")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/",
+        "/v1/nope",
+        "/v1/tasks/",
+        "/v1/tasks/t/",
+        "/v1/tasks/t:nope/x",
+        "/v1/task/t",
+        "/v1/extendedAgentCard",
+        "/v1//tasks",
+    ],
+)
+async def test_an_unknown_path_is_answered_in_the_shape_of_0_3(path: str) -> None:
+    async with scripted() as (upstream, client):
+        error = await client.refused("GET", path)
+        assert (error["code"], error["status"]) == (404, "NOT_FOUND")
+        assert error["message"].startswith("There is nothing at this path.")
+        assert error["details"][0]["reason"] == "PATH_NOT_FOUND"
+        assert not upstream.asked
+
+
+@pytest.mark.req("LRES-09")
+@pytest.mark.parametrize(
+    ("verb", "path", "allow"),
+    [
+        ("GET", "/v1/message:send", "OPTIONS, POST"),
+        ("PUT", "/v1/tasks/t", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/card", "GET, HEAD, OPTIONS"),
+        ("POST", "/v1/tasks", "GET, HEAD, OPTIONS"),
+        ("PATCH", f"{CONFIGS}/c", "DELETE, GET, HEAD, OPTIONS"),
+        ("PUT", "/v1/tasks/t:subscribe", "GET, HEAD, OPTIONS, POST"),
+        ("GET", "/v1/task/t/pushNotificationConfigs", "OPTIONS, POST"),
+    ],
+)
+async def test_a_wrong_verb_is_told_the_right_ones(verb: str, path: str, allow: str) -> None:
+    async with scripted() as (upstream, client):
+        answer = await client.rest(verb, path)
+        assert answer.status == 405
+        assert answer.headers["Allow"] == allow
+        error = await client.refused(verb, path)
+        assert (error["status"], error["details"][0]["reason"]) == ("UNIMPLEMENTED", "METHOD_NOT_ALLOWED")
+        assert not upstream.asked
+        port = int(client.base.rpartition(":")[2])
+        preflight = await once(port, get(path, verb="OPTIONS"))
+        assert (preflight.status, preflight.headers["Allow"]) == (204, allow)
+
+
+async def test_nothing_is_nothing_for_browsers_either() -> None:
+    async with scripted() as (_, client):
+        port = int(client.base.rpartition(":")[2])
+        assert (await once(port, get("/v1/nope", verb="OPTIONS"))).status == 404
+        head = await once(port, get("/v1/tasks/t", verb="HEAD"), head=True)
+        assert (head.status, head.headers["Content-Type"]) == (200, "application/json")
+
+
+MIXED: Mapping[str, tuple[Any, str]] = {
+    "role of the schema": (tell(role="user"), "message.role"),
+    "role of the proto": (say(role="ROLE_USER"), "message.role"),
+    "both lists": (say(content=[{"text": "x"}]), "message.content"),
+    "kind in the proto": (tell(kind="message"), "message.kind"),
+    "kind in a part of the proto": (tell(content=[{"kind": "text", "text": "x"}]), "message.content[0].kind"),
+    "a part of the proto in the schema": (
+        say(parts=[{"kind": "file", "file": {"mediaType": "a/b"}}]),
+        "message.parts[0].file",
+    ),
+    "a part of 1.0": (tell(content=[{"url": "https://x.example/"}]), "message.content[0].url"),
+    "a body of 1.0": (
+        {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}]}},
+        "message.role",
+    ),
+    "a setting of 1.0": (tell(configuration={"returnImmediately": True}), "configuration.returnImmediately"),
+}
+
+
+@pytest.mark.req("LRES-05", "ERRS-05")
+@pytest.mark.parametrize("mix", MIXED)
+async def test_a_body_keeps_to_one_spelling(mix: str) -> None:
+    body, field = MIXED[mix]
+    async with scripted() as (upstream, client):
+        for path in ("/v1/message:send", "/v1/message:stream"):
+            told = violations(await client.refused("POST", path, body))
+            assert any(name.startswith(field) for name in told), told
+        assert not upstream.asked
+
+
+@pytest.mark.req("REST-03", "ERRS-05")
+@pytest.mark.parametrize("body", [say(), tell()])
+async def test_1_0_does_not_read_bodies_of_0_3(body: Any) -> None:
+    """The reverse: what only 0.3 has is unknown to 1.0 or wrong, and said so in the shape of 1.0."""
+    async with scripted() as (_, client), client.session.post(f"{client.base}/message:send", json=body) as response:
+        told = await response.json(content_type=None)
+        if "content" in body["message"]:
+            return  # members that 1.0 does not know are ignored, and the core misses the parts
+        assert response.status == 400
+        assert [*told] == ["error"]
+
+
+@pytest.mark.req("LRES-09", "ERRS-05")
+@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b"7", b'{"message":[]}', b'{"message":{"parts":{}}}'])
+@pytest.mark.parametrize("path", ["/v1/message:send", CONFIGS, "/v1/tasks/t:cancel"])
+async def test_a_body_that_is_none_is_refused(path: str, body: bytes) -> None:
+    async with scripted() as (upstream, client):
+        if path.endswith(":cancel") and body.startswith(b'{"'):
+            return  # unknown members are ignored
+        error = await client.refused("POST", path, body, content_type="application/json")
+        assert error["status"] == "INVALID_ARGUMENT"
+        assert not upstream.asked
+
+
+@pytest.mark.req("LGRP-02", "LRES-06")
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "fields"),
+    [
+        ("POST", "/v1/tasks/t:cancel", {"name": "tasks/x"}, {"name"}),
+        ("POST", "/v1/tasks/t:cancel", {"name": "x"}, {"name"}),
+        ("POST", "/v1/tasks/t:subscribe", {"name": "tasks/"}, {"name"}),
+        ("POST", "/v1/tasks/t:cancel", {"id": "x"}, {"id"}),
+        ("POST", "/v1/tasks/t:cancel", {"metadata": 7}, {"metadata"}),
+        ("GET", "/v1/tasks/t?name=tasks/x", ..., {"name"}),
+        ("GET", f"{CONFIGS}?parent=tasks/x", ..., {"parent"}),
+        ("GET", f"{CONFIGS}/c?name=tasks/t/pushNotificationConfigs/d", ..., {"name"}),
+        ("GET", "/v1/tasks/t?historyLength=many", ..., {"historyLength"}),
+        ("GET", "/v1/tasks?pageSize=1&pageSize=2", ..., {"pageSize"}),
+        ("GET", "/v1/tasks?status=started-again", ..., {"status"}),
+        ("POST", CONFIGS, {"name": "tasks/x/pushNotificationConfigs/c", "pushNotificationConfig": HOOK}, {"name"}),
+        ("POST", CONFIGS, {"name": "c", "pushNotificationConfig": HOOK}, {"name"}),
+        ("POST", CONFIGS, {"taskId": "x", "pushNotificationConfig": HOOK}, {"taskId"}),
+        ("POST", CONFIGS, {"config": {"taskId": "x", "pushNotificationConfig": HOOK}}, {"config.taskId"}),
+        ("POST", CONFIGS, {"config": {"name": "c", "pushNotificationConfig": HOOK}}, {"config.name"}),
+        ("POST", CONFIGS, {"parent": "tasks/x", "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
+        ("POST", CONFIGS, {"config": 7}, {"config"}),
+        ("POST", CONFIGS, {"config": HOOK}, {"config.url", "config.pushNotificationConfig"}),
+        ("POST", CONFIGS, HOOK, {"url", "pushNotificationConfig"}),
+        (
+            "POST",
+            f"{CONFIGS}?configId=a",
+            {"pushNotificationConfig": {**HOOK, "id": "b"}},
+            {"pushNotificationConfig.id"},
+        ),
+        (
+            "POST",
+            f"{CONFIGS}?configId=a",
+            {
+                "configId": "b",
+                "config": {"name": "tasks/t/pushNotificationConfigs/c", "pushNotificationConfig": {**HOOK, "id": "d"}},
+            },
+            {"configId", "config.name", "config.pushNotificationConfig.id"},
+        ),
+        ("POST", CONFIGS, {"pushNotificationConfig": {"url": 7}}, {"pushNotificationConfig.url"}),
+        ("POST", CONFIGS, {"config": {"pushNotificationConfig": {"url": 7}}}, {"config.pushNotificationConfig.url"}),
+        (
+            "POST",
+            CONFIGS,
+            {"pushNotificationConfig": {**HOOK, "authentication": {"scheme": "Bearer"}}},
+            {"pushNotificationConfig.authentication.scheme"},
+        ),
+    ],
+)
+async def test_names_and_contradictions(verb: str, path: str, body: Any, fields: set[str]) -> None:
+    async with scripted() as (upstream, client):
+        told = violations(await client.refused(verb, path, body))
+        assert {*told} == fields, told
+        assert not upstream.asked
+
+
+RESPELT = {
+    "message.parts[0].media_type": "message.content[0].file.mimeType",
+    "message.parts[10].raw": "message.content[10].file.fileWithBytes",
+    "message.parts[0].url": "message.content[0].file.fileWithUri",
+    "message.parts[0].data": "message.content[0].data.data",
+    "message.parts": "message.content",
+    "message.reference_task_ids[0]": 'message.metadata["x-a2a-compat"].referenceTaskIds[0]',
+    "configuration.return_immediately": "configuration.blocking",
+    "configuration.task_push_notification_config.url": "configuration.pushNotification.url",
+    "configuration.task_push_notification_config.authentication.scheme": (
+        "configuration.pushNotification.authentication.schemes"
+    ),
+}
+WRAPPED = {
+    "task_id": "parent",
+    "id": "configId",
+    "url": "config.pushNotificationConfig.url",
+    "authentication.scheme": "config.pushNotificationConfig.authentication.schemes",
+}
+
+
+@pytest.mark.req("ERRS-05", "LRES-09")
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "fields"),
+    [
+        ("POST", "/v1/message:send", tell(), RESPELT),
+        ("POST", "/v1/message:send", say(), {"message.parts[0].raw": "message.parts[0].file.bytes"}),
+        ("GET", "/v1/tasks/t", ..., {"id": "name", "history_length": "historyLength"}),
+        ("POST", "/v1/tasks/t:cancel", ..., {"id": "name"}),
+        ("GET", CONFIGS, ..., {"task_id": "parent", "page_size": "pageSize"}),
+        ("GET", f"{CONFIGS}/c", ..., {"task_id": "name", "id": "name"}),
+        ("DELETE", f"{CONFIGS}/c", ..., {"task_id": "name", "id": "name"}),
+        ("POST", CONFIGS, {"config": {"pushNotificationConfig": HOOK}}, WRAPPED),
+        ("POST", CONFIGS, {"pushNotificationConfig": HOOK}, {"url": "pushNotificationConfig.url", "id": "configId"}),
+    ],
+)
+async def test_what_the_server_complains_of_is_spelt_for_the_client(
+    verb: str, path: str, body: Any, fields: dict[str, str]
+) -> None:
+    for one, shown in fields.items():
+        error = A2AError(Reason.INVALID_PARAMS, f"{one}: is wrong", violations=[Violation(one, "is wrong")])
+        async with http_door(Refusing(error), old=True) as door, aiohttp.ClientSession() as session:
+            told = await OldClient(session, door.base).refused(verb, path, body)
+        assert told["message"] == f"{shown}: is wrong"
+        assert violations(told) == {shown: "is wrong"}
+
+
+@pytest.mark.req("LRES-08")
+async def test_a_tenant_in_the_query_is_nobodys() -> None:
+    """0.3 says a tenant by the path; what 1.0 says elsewhere is not read as one."""
+    async with scripted(pb.ListTasksResponse()) as (upstream, client):
+        assert await client.told("GET", "/v1/tasks?tenant=acme") == []
+        assert [request.tenant for _, request, _ in upstream.asked] == [""]  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("LRES-01", "TENA-02")
+async def test_without_0_3_its_paths_are_nothing_and_no_tenant_is_called_v1() -> None:
+    upstream = Scripted(pb.ListTasksResponse())
+    async with http_door(upstream) as door:
+        for path in ("/v1/tasks", "/v1/card", "/v1/.well-known/agent-card.json"):
+            answer = await once(door.port, get(path))
+            assert answer.status == 404
+            assert answer.headers["Content-Type"] == "application/a2a+json"
+            assert answer.json["error"]["message"] == "There is nothing at this path."
+        assert (await once(door.port, get("/v1/tasks", verb="OPTIONS"))).status == 404
+    assert not upstream.asked
