@@ -36,12 +36,17 @@ class Legacy:
         self._superset = superset
         self.card_0_3 = Kept(self._in_schema)
         """JSON as 0.3's schema has it."""
+        self.card_0_3_both = Kept(self._for_all_of_0_3)
+        """The same with security schemes as ProtoJSON has them, too: of clients with ProtoJSON, some read cards so."""
         self.both = Kept(self._joined)
         """JSON with the members of both versions."""
 
-    def card_0_3_proto(self, card: pb.AgentCard) -> bytes:
-        """ProtoJSON of 0.3's message."""
-        return cards_v0_3.PROTO.encode_kept(self._downgrade(card))
+    def _for_all_of_0_3(self, card: pb.AgentCard) -> dict[str, Any]:
+        written = orjson.loads(cards_v0_3.PROTO.encode(self._downgrade(card)))
+        shown: dict[str, Any] = cards_v0_3.in_schema(written)
+        if schemes := shown.get("securitySchemes"):
+            shown["securitySchemes"] = {name: written["securitySchemes"][name] | schemes[name] for name in schemes}
+        return shown
 
     def _in_schema(self, card: pb.AgentCard) -> dict[str, Any]:
         return cards_v0_3.in_schema(orjson.loads(cards_v0_3.PROTO.encode(self._downgrade(card))))

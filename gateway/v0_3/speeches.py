@@ -51,7 +51,7 @@ def rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappin
         return Speech(_speaking(calls, profiles.rest(spelling)), respelling.REST_KIND, cards.card_0_3)
 
     proto = _speaking(calls, profiles.rest(dialects.proto(wait=waits, raw_files=raw_files)))
-    speech = Speech(proto, respelling.REST_PROTO, cards.card_0_3_proto)
+    speech = Speech(proto, respelling.REST_PROTO, cards.card_0_3_both)
     return {"kind": Speeches(kind(plain), kind(extras)), "proto": Speeches(speech, speech)}
 
 

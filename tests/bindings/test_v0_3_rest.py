@@ -121,9 +121,12 @@ async def test_the_card_is_the_extended_one(where: Where) -> None:
             card = await client.told("GET", "/v1/card", x_user="root")
         assert card["protocolVersion"] == "0.3.0"
         assert "secret" in [skill["id"] for skill in card["skills"]]
-        schemes = card["securitySchemes"]["user"]
-        assert (schemes if options is KIND_DEFAULT else schemes["apiKeySecurityScheme"])["name"] == "x-user"
-        assert ("type" in schemes) is (options is KIND_DEFAULT)
+        assert card["security"] == [{"user": []}]
+        scheme = card["securitySchemes"]["user"]
+        assert (scheme["type"], scheme["in"], scheme["name"]) == ("apiKey", "header", "x-user")
+        in_proto = {"apiKeySecurityScheme": {"location": "header", "name": "x-user"}}
+        assert scheme.items() >= ({} if options is KIND_DEFAULT else in_proto).items()
+        assert ("apiKeySecurityScheme" in scheme) is (options is not KIND_DEFAULT)
 
 
 def config_of(told: Any, task_id: str) -> tuple[str, Any]:

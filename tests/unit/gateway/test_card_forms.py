@@ -99,6 +99,18 @@ def test_the_form_of_the_0_3_schema() -> None:
     assert orjson.loads(LEGACY.card_0_3(card_of(CARD))) == OLD_CARD
 
 
+@pytest.mark.req("LCRD-02", "LRES-05")
+def test_the_form_that_all_clients_of_0_3_can_read() -> None:
+    """The official ones: models of the schema, and the proto with what it does not know left out."""
+    told = orjson.loads(LEGACY.card_0_3_both(card_of(CARD)))
+    model = v03_types.AgentCard.model_validate(told)
+    assert model == v03_types.AgentCard.model_validate(OLD_CARD)
+    message = ParseDict(told, v03.AgentCard(), ignore_unknown_fields=True)
+    assert message.security_schemes == cards.downgrade(card_of(CARD)).security_schemes
+    without = orjson.loads(LEGACY.card_0_3_both(bare()))
+    assert without == orjson.loads(LEGACY.card_0_3(bare()))
+
+
 @pytest.mark.req("LCRD-02")
 def test_what_0_3_requires_is_always_there() -> None:
     told = orjson.loads(LEGACY.card_0_3(bare(skills=[{}], provider={})))
@@ -152,13 +164,6 @@ def test_no_security_at_all_is_an_alternative_too() -> None:
     assert orjson.loads(LEGACY.card_0_3(bare(securityRequirements=[{}])))["security"] == [{}]
 
 
-def test_the_form_of_the_0_3_proto_is_what_its_parser_reads() -> None:
-    card = card_of(CARD)
-    read = ParseDict(orjson.loads(LEGACY.card_0_3_proto(card)), v03.AgentCard())  # refuses what it does not know
-    assert read == cards.downgrade(card)
-    assert orjson.loads(LEGACY.card_0_3_proto(bare()))["supportsAuthenticatedExtendedCard"] is False
-
-
 @pytest.mark.req("LCRD-01")
 def test_the_official_sdk_reads_the_0_3_form() -> None:
     card = v03_types.AgentCard.model_validate_json(LEGACY.card_0_3(card_of(CARD)))
@@ -205,7 +210,7 @@ def test_the_official_sdk_reads_the_superset_in_both_its_versions() -> None:
 
 def test_a_card_that_speaks_no_0_3_has_no_old_form() -> None:
     card = card_of(CARD | {"supportedInterfaces": CARD["supportedInterfaces"][:1]})
-    for write in (LEGACY.card_0_3, LEGACY.card_0_3_proto, LEGACY.both):
+    for write in (LEGACY.card_0_3, LEGACY.card_0_3_both, LEGACY.both):
         with pytest.raises(A2AError) as refused:
             write(card)
         assert refused.value.reason is Reason.VERSION_NOT_SUPPORTED
