@@ -15,6 +15,7 @@ from gateway import accept, profiles
 from gateway.calls import Calls
 from gateway.cards import Cards, Legacy
 from gateway.cors import ANYBODY, Cors
+from gateway.draft.doors import DraftDoors
 from gateway.headers import HeaderMap
 from gateway.jsonrpc import JsonRpc
 from gateway.openapi.page import OpenApiPage
@@ -88,7 +89,9 @@ class Gateway:
             if legacy_cards is not None
             else None
         )
-        self._reserved = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
+        self._draft = DraftDoors(self._calls, options.draft_path) if "draft" in options.profiles else None
+        self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
+        self._reserved = (*self._old_paths, options.draft_path) if self._draft is not None else self._old_paths
         self._jsonrpc = JsonRpc.of(self._calls, services, self._old_doors.jsonrpc if self._old_doors else None)
         self._old_cards = OldCards.of(self._calls, legacy_cards) if legacy_cards is not None else None
         self._cors = self._calls.cors
@@ -146,10 +149,16 @@ class Gateway:
         """What an older version has at a path of its own."""
         if not path.startswith(self._reserved):
             return None
+        if self._draft is not None and (place := self._draft.at(path)) is not None:
+            return place
+        if not path.startswith(self._old_paths):
+            return None
         return self._old_doors.at(path) if self._old_doors is not None else closed(self._rest.refusal)
 
     def _is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""
+        if (place := self._place(path)) is not None:
+            return place.is_public()
         try:
             return self._table.match("GET", path).route.method.containing_service is DISCOVERY
         except (LookupError, A2AError):

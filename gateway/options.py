@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator
@@ -27,6 +28,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(split)]
 
 CardForm = Literal["auto", "1.0", "0.3"]
 LegacyJson = Literal["proto", "kind"]
+Profiles = Annotated[tuple[Literal["draft"], ...], BeforeValidator(split)]
 
 FORWARDED = (
     "a2a-*",
@@ -48,6 +50,21 @@ RESERVED = frozenset(
     )
 )
 """What HTTP/2 and gRPC say themselves on the way to an upstream; no request header becomes metadata of these names."""
+FIXED: Final = frozenset(("agent", "extendedAgentCard", "healthz", "openapi.json", "readyz", "tasks", "v1"))
+"""First segments of paths that are served already."""
+_PATH: Final = re.compile(r"(?:/(?!\.)[A-Za-z0-9._~-]+)+")
+
+
+def path_fault(path: str) -> str:
+    """Say what makes a path unusable for a profile of its own; empty when nothing does."""
+    if not _PATH.fullmatch(path):
+        return "must be a path such as /draft: letters, digits, and - . _ ~ between slashes, none of them at its end"
+    first = first_segment(path)
+    return f"/{first} is served already; choose another path, such as /draft" if first in FIXED else ""
+
+
+def first_segment(path: str) -> str:
+    return path.split("/")[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +99,10 @@ class Options:
     legacy_json: LegacyJson = "proto"
     """The spelling in which REST answers clients of 0.3 whose request has none itself: `proto` = as the 0.3 proto has
     it, `kind` = as the JSON schema of 0.3 has it."""
+    profiles: Profiles = ()
+    """Further ways of speaking that are served: `draft` = the draft between 0.3 and 1.0, at `draft_path`."""
+    draft_path: str = "/draft"
+    """The path under which everything of the draft is, and nothing else."""
     upstream_doors: bool = True
     """Whether the card keeps the doors that a server elsewhere declares, such as its gRPC address."""
     card: str = ""

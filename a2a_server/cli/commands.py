@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from a2a_server.cli.health import Asked  # with gRPC
 
 CONFIG_HELP = "Settings file (TOML); otherwise $A2A_CONFIG, or a2a-server.toml if it is here."
+PROFILE_HELP = "What to speak beside 1.0 and 0.3: draft, under /draft; several by commas.  [default: none]"
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -50,10 +51,18 @@ def main() -> None:
 @click.option("--store", metavar="URL", help="memory: or sqlite:///PATH.  [default: sqlite:///a2a.db]")
 @click.option("--public-grpc", metavar="HOST:PORT", help="The gRPC door as clients see it, for the agent card.")
 @click.option("--public-url", metavar="URL", help="The HTTP door as clients see it, for the agent card.")
+@click.option("--profile", "profiles", multiple=True, metavar="NAME", help=PROFILE_HELP)
 @click.option("--config", metavar="PATH", help=CONFIG_HELP)
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [default: info]")
 @click.option("--log-format", metavar="FORMAT", help="auto, console or json.  [default: auto]")
-def serve(config: str | None, log_level: str | None, log_format: str | None, **flags: str | None) -> None:
+def serve(
+    *,
+    profiles: tuple[str, ...],
+    config: str | None,
+    log_level: str | None,
+    log_format: str | None,
+    **flags: str | None,
+) -> None:
     """Serve the agent called AGENT in MODULE, until SIGTERM or Ctrl-C.
 
     MODULE is a module's name or a path such as examples/echo.py; without :AGENT the name is `agent`. Without both, a
@@ -64,7 +73,8 @@ def serve(config: str | None, log_level: str | None, log_format: str | None, **f
     a2a-server serve examples/echo.py --store memory:
     a2a-server serve my_package.agents:concierge --grpc 127.0.0.1:9000
     """  # noqa: D301 - click wants the character
-    loaded = _load({**flags, "log": {"level": log_level, "format": log_format}}, config)
+    told = {"gateway": {"profiles": _listed(profiles)}, "log": {"level": log_level, "format": log_format}}
+    loaded = _load({**flags, **told}, config)
     from a2a_server.cli.process import run  # noqa: PLC0415 - gRPC takes a while, and --help should not
 
     run(loaded.settings)
@@ -77,6 +87,7 @@ def serve(config: str | None, log_level: str | None, log_format: str | None, **f
 @click.option("--http", metavar="HOST:PORT", help="Where the gateway listens.  [default: 127.0.0.1:8080]")
 @click.option("--public-url", metavar="URL", help="The gateway as clients see it, for the agent card.")
 @click.option("--card", metavar="PATH", help="The public card (JSON), for upstreams that do not tell theirs over gRPC.")
+@click.option("--profile", "profiles", multiple=True, metavar="NAME", help=PROFILE_HELP)
 @click.option("--config", metavar="PATH", help=CONFIG_HELP)
 @click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [default: info]")
 @click.option("--log-format", metavar="FORMAT", help="auto, console or json.  [default: auto]")
@@ -88,6 +99,7 @@ def gateway(  # noqa: PLR0913 - the options
     http: str | None,
     public_url: str | None,
     card: str | None,
+    profiles: tuple[str, ...],
     config: str | None,
     log_level: str | None,
     log_format: str | None,
@@ -102,7 +114,7 @@ def gateway(  # noqa: PLR0913 - the options
         "http": http,
         "public_url": public_url,
         "upstream": {"addresses": addresses, "tls": tls, "ca": ca},
-        "gateway": {"card": card},
+        "gateway": {"card": card, "profiles": _listed(profiles)},
         "log": {"level": log_level, "format": log_format},
         "anonymous_beyond_loopback": True,  # whom to let in is for the upstream to say
     }
@@ -171,6 +183,11 @@ def _load(flags: dict[str, Any], path: str | None) -> Loaded:
         return load(_given(flags), config=path)
     except SettingsError as error:
         raise Unusable(str(error)) from None
+
+
+def _listed(names: tuple[str, ...]) -> str | None:
+    """Names of an option that may come several times, each time with several names."""
+    return ",".join(names) or None
 
 
 def _given(flags: dict[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from a2a_server.transport.address import Address
 from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 from a2a_server.transport.tenants import Tenants, fault_of
 from gateway.channel.options import ChannelOptions, target_of
-from gateway.options import RESERVED, Names, Options, network_of, split
+from gateway.options import RESERVED, Names, Options, first_segment, network_of, path_fault, split
 
 MEMORY = "memory:"
 SQLITE = "sqlite:///"
@@ -182,6 +182,7 @@ class Settings(BaseSettings):
             self._tls_fault(),
             self._tenant_fault(),
             self._card_fault(),
+            self._draft_fault(),
         ):
             if fault:
                 raise wrong(*fault)
@@ -229,3 +230,15 @@ class Settings(BaseSettings):
         if self.gateway.card_form != "0.3" or self.legacy.enabled:
             return None
         return "gateway.card_form", self.gateway.card_form, "needs legacy.enabled: 0.3 is not served"
+
+    def _draft_fault(self) -> tuple[str, object, str] | None:
+        path = self.gateway.draft_path
+        if fault := path_fault(path):
+            return "gateway.draft_path", path, fault
+        if "draft" in self.gateway.profiles and first_segment(path) in {*self.tenants, self.default_tenant}:
+            return (
+                "gateway.draft_path",
+                path,
+                f"/{first_segment(path)} is where a tenant is served; choose another path",
+            )
+        return None

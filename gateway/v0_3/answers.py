@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
@@ -42,6 +42,9 @@ class Ask(NamedTuple):
     """How its members are called, where that depends on the request."""
 
 
+Answering = Callable[["Speech", Ask], Awaitable[Told]]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Speech:
     """One way to speak 0.3, at work."""
@@ -51,11 +54,13 @@ class Speech:
     """How members of 1.0 are called here, by the RPC."""
     card: Callable[[pb.AgentCard], bytes]
     """Writes cards."""
+    otherwise: Mapping[str, Answering] = field(default_factory=lambda: _OTHERWISE)
+    """What answers for RPCs of 1.0 that a plain call would not do for."""
 
     async def answer(self, ask: Ask) -> Told:
         """Make the call, or the calls, and write the answer."""
         try:
-            return await _OTHERWISE.get(ask.method.name, _plainly)(self, ask)
+            return await self.otherwise.get(ask.method.name, _plainly)(self, ask)
         except (A2AError, StatusError) as error:
             raise self._respelled(error, ask) from None
 
@@ -145,7 +150,7 @@ def _told(calls: Calls, ask: Ask, message: Message, answer: Answer) -> Told:
     return Told(calls.profile.codec.encode(message), message, calls.fields(ask.request, answer))
 
 
-_OTHERWISE: Final[Mapping[str, Callable[[Speech, Ask], Awaitable[Told]]]] = MappingProxyType(
+_OTHERWISE: Final[Mapping[str, Answering]] = MappingProxyType(
     {
         "GetTaskPushNotificationConfig": _one_config,
         "ListTaskPushNotificationConfigs": _all_configs,

@@ -28,6 +28,8 @@ class Place(NamedTuple):
     refusal: Callable[[web.BaseRequest, Exception], Reply]
     verbs: Callable[[], Sequence[str]]
     """What it answers to; none, if there is nothing."""
+    is_public: Callable[[], bool] = lambda: False
+    """Whether any page may read what is there (CONF-77)."""
 
 
 def closed(refusal: Callable[[web.BaseRequest, Exception], Reply]) -> Place:

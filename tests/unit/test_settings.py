@@ -68,6 +68,8 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         "A2A_GATEWAY__CORS_ORIGINS": "https://a.example",
         "A2A_UPSTREAM__ADDRESSES": "a:1,b:2",
         "A2A_GATEWAY__CARD_FORM": "1.0",
+        "A2A_GATEWAY__PROFILES": "draft",
+        "A2A_GATEWAY__DRAFT_PATH": "/a2a/2025-12",
         "A2A_LEGACY__ENABLED": "no",
         "A2A_LEGACY__WAIT": "always",
     }
@@ -85,6 +87,7 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.gateway.forward_headers == ("a2a-*", "x-team")
     assert settings.gateway.cors_origins == ("https://a.example",)
     assert settings.gateway.card_form == "1.0"
+    assert (settings.gateway.profiles, settings.gateway.draft_path) == (("draft",), "/a2a/2025-12")
     assert settings.upstream.addresses == ("a:1", "b:2")
     assert settings.legacy == LegacyOptions(enabled=False, wait="always")
 
@@ -148,6 +151,24 @@ WRONG = [
     ({"gateway": {"body_timeout": 0}}, "gateway.body_timeout = 0 (flag): Input should be greater than 0"),
     ({"gateway": {"keep_alive": "inf"}}, "gateway.keep_alive = 'inf' (flag): Input should be less than or equal"),
     ({"gateway": {"card_max_age": -1}}, "gateway.card_max_age = -1 (flag): Input should be greater than or equal"),
+    ({"gateway": {"profiles": "draft,rough"}}, "gateway.profiles.1 = 'rough' (flag): Input should be 'draft'"),
+    ({"gateway": {"draft_path": ""}}, "gateway.draft_path = '' (flag): must be a path such as /draft"),
+    ({"gateway": {"draft_path": "draft"}}, "gateway.draft_path = 'draft' (flag): must be a path such as /draft"),
+    ({"gateway": {"draft_path": "/draft/"}}, "gateway.draft_path = '/draft/' (flag): must be a path such as /draft"),
+    ({"gateway": {"draft_path": "/a//b"}}, "gateway.draft_path = '/a//b' (flag): must be a path such as /draft"),
+    ({"gateway": {"draft_path": "/.."}}, "gateway.draft_path = '/..' (flag): must be a path such as /draft"),
+    ({"gateway": {"draft_path": "/"}}, "gateway.draft_path = '/' (flag): must be a path such as /draft"),
+    ({"gateway": {"draft_path": "/ä"}}, "gateway.draft_path = '/ä' (flag): must be a path such as /draft"),
+    ({"gateway": {"draft_path": "/v1"}}, "gateway.draft_path = '/v1' (flag): /v1 is served already; choose another"),
+    ({"gateway": {"draft_path": "/tasks/x"}}, "gateway.draft_path = '/tasks/x' (flag): /tasks is served already"),
+    (
+        {"gateway": {"profiles": "draft"}, "tenants": ["draft", "north"]},
+        "gateway.draft_path = '/draft': /draft is where a tenant is served; choose another path",
+    ),
+    (
+        {"gateway": {"profiles": ["draft"], "draft_path": "/north/draft"}, "default_tenant": "north"},
+        "gateway.draft_path = '/north/draft' (flag): /north is where a tenant is served",
+    ),
     ({"public_url": "ftp://agents.example"}, "public_url = 'ftp://agents.example' (flag): must be a URL such as"),
     ({"public_url": "https://agents.example?a=b"}, "(flag): must be a URL such as"),
     (
@@ -193,6 +214,10 @@ def test_a_wrong_value_is_named_with_what_would_be_right(flags: dict[str, object
     assert message in str(caught.value)
     assert "hunter2" not in str(caught.value)
     assert "pw@" not in str(caught.value)
+
+
+def test_a_tenant_may_have_the_name_of_a_path_that_is_not_served() -> None:
+    assert load({"tenants": ["draft"]}).settings.gateway.profiles == ()
 
 
 def test_all_faults_are_told_at_once() -> None:
