@@ -1,4 +1,4 @@
-"""What the gateway says to a server beside a request of 0.3, and what it makes of several answers (CONF-34, LRPC-06)."""
+"""What a server is told beside a request of 0.3, and what becomes of several answers (spec: CONF-34, LRPC-06)."""
 
 from __future__ import annotations
 
