@@ -5,7 +5,7 @@ All that is said twice must be the same (TENA-03).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -24,8 +24,9 @@ from gateway.v0_3.respelling import Rules
 _SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
 _CREATE: Final = "CreateTaskPushNotificationConfig"
 
+_ID: Final = "configId"
 _IN_QUERY: Final[Mapping[str, str]] = MappingProxyType(
-    {"configId": "id", "config_id": "id", "tenant": "tenant"},
+    {_ID: "id", "config_id": "id", "tenant": "tenant"},
 )
 """What the query may say beside a body, and the members of 1.0 that this is."""
 _AFTER: Final = "lastUpdatedAfter"
@@ -47,7 +48,8 @@ def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth:
     if not match.route.body:
         return _of_url(match, query, codec)
     name, kind = match.route.method.name, GetMessageClass(match.route.method.input_type)
-    url: Any = V1.decode(_said(match, [(_IN_QUERY[name], text) for name, text in query if name in _IN_QUERY]), kind)
+    known = [(_IN_QUERY[name], text) for name, text in query if name in _IN_QUERY]
+    url: Any = V1.decode(_said(match, known, {"id": _ID}), kind)
     value = _parsed(body, max_depth) if body else {}
     request = of_value(name, value, codec.decode(value, kind))
     if faults := [Violation(_spelt(name, fault.field), fault.description) for fault in merge(request.message, url)]:
@@ -74,11 +76,12 @@ def _of_url(match: Match, query: Query, codec: Codec) -> Request:
     return Request(codec.decode(said, GetMessageClass(match.route.method.input_type)))
 
 
-def _said(match: Match, query: Sequence[tuple[str, str]]) -> dict[str, object]:
+def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
+    """What the URL says; `names` are those that the query has for members."""
     faults: list[Violation] = []
     said = binding.said(match, query, faults)
     if faults:
-        refuse(faults)
+        refuse([Violation(names.get(fault.field, fault.field), fault.description) for fault in faults])
     return said
 
 

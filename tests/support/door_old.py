@@ -21,7 +21,7 @@ WHERE: tuple[Where, ...] = get_args(Where)
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
-_GATEWAYS: Mapping[Where, Door] = {"near": "rest", "far": "rest-far"}
+GATEWAYS: Mapping[Where, Door] = {"near": "rest", "far": "rest-far"}
 _ID = "q-1"
 
 
@@ -156,7 +156,7 @@ async def _results(found: AsyncIterator[Event]) -> AsyncIterator[Event]:
 async def old_serving(agent: Any, where: Where = "near", **parts: Any) -> AsyncIterator[tuple[World, OldClient]]:
     """A server with a gateway that speaks 0.3, a client of 1.0 over REST, and one of 0.3."""
     old_http = parts.pop("old_http", {})
-    async with serving(agent, through=_GATEWAYS[where], old_http=old_http, **parts) as world, _session() as session:
+    async with serving(agent, through=GATEWAYS[where], old_http=old_http, **parts) as world, _session() as session:
         assert world.http is not None
         yield world, OldClient(session, world.http.base)
 
