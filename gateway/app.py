@@ -29,6 +29,7 @@ from gateway.streams import Writings
 from gateway.upstream import Upstream
 from gateway.v0_3.cards import OldCards
 from gateway.v0_3.doors import OldDoors, Place, closed
+from gateway.v0_3.openapi import OldRoutes
 from gateway.v0_3.routes import PREFIX
 from generated import a2a_pb2, discovery_pb2
 
@@ -98,7 +99,9 @@ class Gateway:
         self._pages: dict[str, Page] = {
             "/healthz": self._healthz,
             "/readyz": self._readyz,
-            "/openapi.json": OpenApiPage(self._calls, self._table),
+            "/openapi.json": OpenApiPage(
+                self._calls, self._table, [OldRoutes(self._old_doors.table)] if self._old_doors is not None else ()
+            ),
         }
         self._fixed: dict[str, Sequence[str]] = {**dict.fromkeys(self._pages, _GET), "/": _POST, "*": _ANY}
 

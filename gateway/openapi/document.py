@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from a2a_server.errors import ErrorCodes
@@ -19,8 +19,17 @@ _OTHER: Final = "x-additional-operations"
 """For custom verbs and `*`, of which OpenAPI knows nothing before 3.2."""
 
 
+Addition = Callable[[dict[str, Any], Schemas], None]
+"""Adds to a document what other versions serve."""
+
+
 def document(
-    table: Table, *, card: pb.AgentCard | None = None, server: str = "", codes: ErrorCodes = "1.0.1"
+    table: Table,
+    *,
+    card: pb.AgentCard | None = None,
+    server: str = "",
+    codes: ErrorCodes = "1.0.1",
+    more: Iterable[Addition] = (),
 ) -> dict[str, Any]:
     """Describe all routes of a table, as the agent of the card serves them at a URL."""
     card = card or pb.AgentCard()
@@ -39,6 +48,8 @@ def document(
     }
     if server:
         described["servers"] = [{"url": server}]
+    for add in more:
+        add(described, schemas)
     return described
 
 

@@ -66,10 +66,11 @@ def parameters() -> dict[str, Any]:
 def refusals(codes: ErrorCodes) -> dict[str, Any]:
     """Every status that an error may have, to be referred to; the catalogue says which there are."""
     statuses = {HTTPStatus(reason.http(codes)) for reason in Reason}.union(_FOREIGN)
-    return {str(status.value): _refusal(status) for status in sorted(statuses)}
+    return {str(status.value): refusal_with(status) for status in sorted(statuses)}
 
 
-def _refusal(status: HTTPStatus) -> dict[str, Any]:
+def refusal_with(status: HTTPStatus) -> dict[str, Any]:
+    """An error with a status."""
     refusal: dict[str, Any] = {
         "description": status.phrase,
         "content": _json({"$ref": "#/components/schemas/Error"}),

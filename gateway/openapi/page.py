@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import orjson
@@ -10,7 +11,7 @@ from aiohttp import web
 from a2a_server.errors import A2AError
 from gateway import accept
 from gateway.calls import Calls
-from gateway.openapi.document import document
+from gateway.openapi.document import Addition, document
 from gateway.replies import Reply
 from gateway.routes import Table
 from gateway.upstream import Context, StatusError
@@ -23,9 +24,10 @@ _GET_CARD = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_na
 class OpenApiPage:
     """Describes the routes; anew only when the card has changed."""
 
-    def __init__(self, calls: Calls, table: Table) -> None:
+    def __init__(self, calls: Calls, table: Table, more: Sequence[Addition] = ()) -> None:
         self._calls = calls
         self._table = table
+        self._more = more
         self._described = lru_cache(maxsize=4)(self._describe)
 
     async def __call__(self, request: web.BaseRequest) -> Reply:
@@ -42,5 +44,11 @@ class OpenApiPage:
         return answer.message.SerializeToString(deterministic=True)
 
     def _describe(self, card: bytes, base: str) -> bytes:
-        told = document(self._table, card=pb.AgentCard.FromString(card), server=base, codes=self._calls.profile.codes)
+        told = document(
+            self._table,
+            card=pb.AgentCard.FromString(card),
+            server=base,
+            codes=self._calls.profile.codes,
+            more=self._more,
+        )
         return orjson.dumps(told)

@@ -55,7 +55,8 @@ class OldDoors:
         self.jsonrpc = OldJsonRpc(speeches.jsonrpc(calls, cards, waits=waits))
         """Serves at the URL of 1.0, too."""
         spellings = speeches.rest(calls, cards, waits=waits, raw_files=raw_files)
-        self._rest = OldRest(spellings, calls.options.legacy_json, routes.table())
+        self.table = routes.table()
+        self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
         self._tenants = {f"/{quote(tenant, safe='')}": tenant for tenant in tenants}
         self.prefixes = (routes.PREFIX, *(f"{root}/" for root in self._tenants))
         """The beginnings of all its paths, and of some others."""
