@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -82,6 +83,16 @@ class OldJsonRpc:
         if method is None:
             name = envelope.method[:_LONGEST_NAME]
             wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name}" is none of those of A2A 0.3: {", ".join(METHODS)}')
+        try:
+            return await self._call(method, request, envelope, query, tenant)
+        except Exception as error:
+            if method.rpc.server_streaming and request.headers.get("Accept") == accept.SSE:
+                return _framed(self.refusal(error, envelope.request_id))
+            raise
+
+    async def _call(
+        self, method: Method, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str
+    ) -> Answering:
         profile = self.speeches.plain.calls.profile
         profile.check(versions_asked(request, query))
         message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.rpc.input_type))
@@ -98,3 +109,10 @@ class OldJsonRpc:
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
         return jsonrpc.refusal(self.speeches.plain.calls.profile, error, request_id)
+
+
+def _framed(reply: Reply) -> Reply:
+    """For clients that read streams alone, as all official ones of 0.3: they would see but a wrong content type."""
+    if reply.status != HTTPStatus.OK:  # which they do look at
+        return reply
+    return Reply(b"data: %b\n\n" % reply.body, accept.SSE, reply.fields)

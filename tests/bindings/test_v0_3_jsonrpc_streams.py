@@ -10,9 +10,10 @@ import pytest
 
 from a2a_server.agents import Agent, Turn
 from tests.bindings.actors import COMPLETED, Actor, asking, at_rest, chunk, echo, status
-from tests.support.door_events import Event
-from tests.support.door_old import WHERE, OldClient, Where, kinds, old_serving, say, tell
+from tests.support.door_events import Event, loads
+from tests.support.door_old import WHERE, OldClient, Where, checked, kinds, old_serving, request, say, tell
 from tests.support.stage import Stage
+from tests.support.world import ByHeader
 
 Stream = Callable[..., Awaitable[list[Event]]]
 FORMS = ("jsonrpc", "kind", "proto")
@@ -194,12 +195,37 @@ async def test_a_finished_task_is_not_subscribed_to(where: Where) -> None:
     """CONF-13: what 0.3's gRPC does is nothing that its text says of ongoing tasks."""
     async with old_serving(echo(), where) as (_, client):
         task = await client.call("message/send", say())
-        error = await client.fault("tasks/resubscribe", {"id": task["id"]}, accept="text/event-stream")
+        error = await client.fault("tasks/resubscribe", {"id": task["id"]}, accept="text/event-stream, */*")
         assert error["code"] == -32004
         assert error["message"].startswith("This operation is not supported: ")
         for verb in ("GET", "POST"):
             refused = await client.refused(verb, f"/v1/tasks/{task['id']}:subscribe")
             assert (refused["code"], refused["status"]) == (400, "UNIMPLEMENTED")
+
+
+@pytest.mark.req("LRPC-07", "DOOR-08")
+async def test_a_client_that_reads_nothing_but_streams_is_refused_in_one(where: Where) -> None:
+    """As the official clients of 0.3, which look at no other answer unless it has a status of HTTP's own."""
+    async with old_serving(echo(), where, authenticator=ByHeader()) as (_, client):
+        for method, params, code in (
+            ("tasks/resubscribe", {"id": "nope"}, -32001),
+            ("message/stream", {"message": {"kind": "task"}}, -32602),
+        ):
+            answer = await client.session.post(
+                f"{client.base}/",
+                json=request(method, params),
+                headers={"Accept": "text/event-stream", "x-user": "ann"},
+            )
+            assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream")
+            frame = (await answer.text()).removeprefix("data: ")
+            assert frame.endswith("}\n\n")
+            told = loads(frame.encode())
+            assert list(told) == ["jsonrpc", "id", "error"]
+            assert checked(told["error"])["code"] == code
+            plain = await client.fault(method, params, x_user="ann")
+            assert plain == told["error"]
+        strange = {"jsonrpc": "2.0", "id": 1, "method": "tasks/nope"}
+        assert (await client.post(strange, accept="text/event-stream")).json["error"]["code"] == -32601
 
 
 @pytest.mark.req("LRPC-05", "LRPC-07", "STRM-07")
