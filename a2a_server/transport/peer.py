@@ -15,11 +15,14 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
 from a2a_server.errors import A2AError, ErrorCodes
 from a2a_server.transport.status import abort_of
-from a2a_server.transport.streams import Cut
+from a2a_server.transport.streams import Cut, OpenStream
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Unary = Callable[[bytes, Context], Awaitable[bytes]]
 Streaming = Callable[[bytes, Context], AsyncIterator[bytes]]
+
+_FIRST_ITEM = 0.5
+"""How many seconds the first item of a stream that is to be cut may take; less than a server takes to stop."""
 
 
 def handlers(
@@ -56,15 +59,21 @@ async def refuse(context: Context, error: A2AError, codes: ErrorCodes) -> NoRetu
     await context.abort(abort.code, abort.message, abort.trailers)
 
 
-def cutter(context: Context, codes: ErrorCodes) -> Cut:
+def cutter(context: Context, place: OpenStream, codes: ErrorCodes) -> Cut:
     """Make what ends this very stream from outside.
 
     Cancelling alone never sends a status, and a status alone waits behind the stuck item. So the status is queued
     first, and in the next round of the loop the handler is canceled, which lets go of everything but gRPC's call.
+
+    The first item takes gRPC's metadata along. A status that is queued meanwhile wants to do the same, and fails for
+    good; its client would wait for ever.
     """
     handler = cast("asyncio.Task[None]", asyncio.current_task())
 
     async def cut(error: A2AError) -> None:
+        await place.settled(_FIRST_ITEM)
+        if place.over:
+            return  # and its end is told already
         asyncio.get_running_loop().call_soon(handler.cancel)
         with suppress(Exception):  # the client may be gone, and abort raises by design
             await refuse(context, error, codes)

@@ -187,7 +187,7 @@ class Pipeline:
         caller = await self._authenticator.authenticate(envelope)
         scope = _scope(rules.tenants.of(tenant, caller), caller.owner)
         key = _key(tuple(metadata[KEY])) if KEY in metadata else ""
-        listed = schemes.offered(rpc, metadata[SCHEMES]) if SCHEMES in metadata and spoken != CURRENT else ()
+        listed = schemes.offered(rpc, metadata[SCHEMES]) if spoken != CURRENT and SCHEMES in metadata else ()
         if EXTENSIONS not in metadata and not self._required:
             return Call(caller, scope, version, NO_EXTENSIONS, key, listed), ()
         asked = tuple(metadata.get(EXTENSIONS, ()))

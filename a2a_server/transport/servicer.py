@@ -56,7 +56,7 @@ class Servicer:
             try:
                 stream = await self.pipeline.stream(rpc, decode(request, raw), self._envelope(context))
                 place, begun = stream.place, False
-                place.cut = peer.cutter(context, self.codes)
+                place.cut = peer.cutter(context, place, self.codes)
                 async with aclosing(cast("Any", stream.items)) as items:
                     async for entries in items:
                         if stream.metadata and not begun:  # without any, they leave with the first item

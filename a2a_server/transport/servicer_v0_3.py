@@ -141,7 +141,7 @@ class LegacyServicer:
     async def _items(self, call: Call, request: Message, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
         stream = await self._pipeline.stream(call.rpc, request, asked.envelope, spoken=LEGACY)
         place, metadata = stream.place, asked.answer(stream.metadata)
-        place.cut = peer.cutter(context, CODES)
+        place.cut = peer.cutter(context, place, CODES)
         try:
             async with aclosing(cast("Any", stream.items)) as batches:
                 async for entries in batches:

@@ -27,12 +27,32 @@ class OpenStream:
     """Set by a door that can hand items to its peer without being woken for them."""
     stuck_since: float = 0.0
     """When the item that is being sent was handed over; 0 while none is."""
+    under_way: bool = False
+    """Whether the peer has taken any items."""
+    over: bool = False
+    _news: asyncio.Event | None = None
 
     def sending(self) -> None:
         self.stuck_since = time.monotonic()
 
     def sent(self) -> None:
         self.stuck_since = 0.0
+        self.under_way = True
+        if self._news is not None:
+            self._news.set()
+
+    def end(self) -> None:
+        self.over = True
+        if self._news is not None:
+            self._news.set()
+
+    async def settled(self, seconds: float) -> None:
+        """Wait while the very first items are on their way, if they do not take too long."""
+        if self.stuck_since and not (self.under_way or self.over):
+            self._news = asyncio.Event()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
 
 
 class OpenStreams:
@@ -68,6 +88,7 @@ class OpenStreams:
         try:
             yield
         finally:
+            stream.end()
             self._open.discard(stream)
             if not self._open:
                 self._idle.set()

@@ -200,7 +200,7 @@ async def test_without_streams_a_finished_task_is_not_shown_by_subscribing_eithe
         task = await send(world, tell())
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await subscribe(world, task.id)
-        assert caught.value.details() == "This agent does not stream."
+        assert caught.value.details() == "UnsupportedOperationError: This agent does not stream."
 
 
 @pytest.mark.req("BLK-04")

@@ -22,7 +22,7 @@ from a2a_server.transport.streams import OpenStreams
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2 as v03
 from tests.unit.transport.doors import Seen, failing, failing_stream, item, open_door, refused
-from tests.unit.transport.test_errors import PLAIN, TABLE
+from tests.unit.transport.test_errors import A2A, PLAIN, TABLE
 from tests.unit.transport.test_server import ByCertificate, ca, client, tls
 
 __all__ = ["ca", "tls"]
@@ -48,7 +48,8 @@ async def test_every_error_has_the_code_of_1_0_0_whatever_the_operator_chose(
             await refused(lambda: door.old.SendStreamingMessage(message()).read()),
         ):
             assert refusal.code == grpc.StatusCode[code_1_0_0], code
-            assert (refusal.message, refusal.retry_after) == ("In words.", 2.5)
+            name = f"{''.join(word.title() for word in reason.split('_'))}Error: " if domain == A2A else ""
+            assert (refusal.message, refusal.retry_after) == (f"{name}In words.", 2.5)
             assert refusal.info is not None
             assert (refusal.info.reason, refusal.info.domain) == (reason, domain)
             assert dict(refusal.info.metadata) == {"taskId": "t-404"}
@@ -62,7 +63,7 @@ async def test_fields_are_told_in_the_words_of_0_3() -> None:
     async with open_door({"SendMessage": failing(error)}) as door:
         refusal = await refused(lambda: door.old.SendMessage(message()))
     assert refusal.fields == {"request.content[0]": "is empty", "configuration.blocking": "is odd"}
-    assert refusal.message == "Two are wrong."
+    assert refusal.message == "InvalidParamsError: Two are wrong."
 
 
 @pytest.mark.req("STRM-07")

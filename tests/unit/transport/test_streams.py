@@ -5,6 +5,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ from a2a_server.errors import A2AError
 from a2a_server.operations.call import Call, Entries
 from a2a_server.transport.streams import OpenStream, OpenStreams
 from generated import a2a_pb2 as pb
+from generated import a2a_v0_3_pb2 as v03
 from tests.unit.transport.doors import Door, eventually, item, open_door, refusal_of, refused
 
 CHUNK = "x" * 32_768  # two of them fill HTTP/2's first window
@@ -199,3 +201,25 @@ async def test_streams_that_are_left_at_the_end_are_sent_elsewhere() -> None:
         await door.pipeline.streams.settle(1)
     refusal = refusal_of(caught.value)
     assert (refusal.code, refusal.reason, refusal.retry_after) == (grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", 1)
+
+
+@pytest.mark.req("DURA-08")
+@pytest.mark.parametrize("spoken", ["1.0", "0.3"])
+async def test_a_stream_that_is_ended_while_its_first_item_leaves_is_told_so(spoken: str) -> None:
+    """gRPC sends its metadata along with the first item, and would not send a status before it knows them gone."""
+    streams = OpenStreams()
+
+    async def source(call: Call, request: Message) -> AsyncIterator[Entries]:
+        asyncio.get_running_loop().call_soon(streams.end_all)
+        yield (item(1, "x"),)
+        await asyncio.Event().wait()
+
+    async with open_door({"SendStreamingMessage": source}, streams=streams) as door:
+        for _ in range(20):
+            if spoken == "1.0":
+                stream = door.stub.SendStreamingMessage(pb.SendMessageRequest())
+            else:
+                stream = door.old.SendStreamingMessage(v03.SendMessageRequest())
+            async with asyncio.timeout(10):
+                refusal = await refused(partial(read_all, stream))
+            assert (refusal.code, refusal.reason) == (grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")
