@@ -195,7 +195,9 @@ async def test_a_finished_task_is_not_subscribed_to(where: Where) -> None:
     """CONF-13: what 0.3's gRPC does is nothing that its text says of ongoing tasks."""
     async with old_serving(echo(), where) as (_, client):
         task = await client.call("message/send", say())
-        error = await client.fault("tasks/resubscribe", {"id": task["id"]}, accept="text/event-stream, */*")
+        error = await client.fault(
+            "tasks/resubscribe", {"id": task["id"]}, accept="text/event-stream, application/json"
+        )
         assert error["code"] == -32004
         assert error["message"].startswith("This operation is not supported: ")
         for verb in ("GET", "POST"):
@@ -207,15 +209,12 @@ async def test_a_finished_task_is_not_subscribed_to(where: Where) -> None:
 async def test_a_client_that_reads_nothing_but_streams_is_refused_in_one(where: Where) -> None:
     """As the official clients of 0.3, which look at no other answer unless it has a status of HTTP's own."""
     async with old_serving(echo(), where, authenticator=ByHeader()) as (_, client):
-        for method, params, code in (
-            ("tasks/resubscribe", {"id": "nope"}, -32001),
-            ("message/stream", {"message": {"kind": "task"}}, -32602),
+        for method, params, code, accept in (
+            ("tasks/resubscribe", {"id": "nope"}, -32001, ["text/event-stream"]),
+            ("message/stream", {"message": {"kind": "task"}}, -32602, ["*/*", "text/event-stream"]),
         ):
-            answer = await client.session.post(
-                f"{client.base}/",
-                json=request(method, params),
-                headers={"Accept": "text/event-stream", "x-user": "ann"},
-            )
+            headers = [("x-user", "ann"), *(("Accept", kind) for kind in accept)]
+            answer = await client.session.post(f"{client.base}/", json=request(method, params), headers=headers)
             assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream")
             frame = (await answer.text()).removeprefix("data: ")
             assert frame.endswith("}\n\n")
