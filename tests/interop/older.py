@@ -60,6 +60,7 @@ class Theatre:
         self._servers: Mapping[str, Callable[[], AbstractContextManager[str]]] = {
             "ours": partial(self._ours, "tests.interop.servers.ours"),
             "without push": partial(self._ours, "a2a_server"),
+            "with raw files": partial(self._ours, "a2a_server", A2A_LEGACY__RAW_FILES="true"),
             "ours behind a gateway": self._far,
             "the SDK's": _sdk,
         }
@@ -84,9 +85,10 @@ class Theatre:
         return self._stack.enter_context(self._servers[name]())
 
     @contextmanager
-    def _ours(self, module: str) -> Iterator[str]:
-        tokens = json.dumps([CREDENTIAL])
-        with serving(STAGE, "--store", "memory:", cwd=self._folder, module=module, A2A_AUTH__TOKENS=tokens) as server:
+    def _ours(self, module: str, **variables: str) -> Iterator[str]:
+        arguments = (STAGE, "--store", "memory:")
+        settings = {"A2A_AUTH__TOKENS": json.dumps([CREDENTIAL]), **variables}
+        with serving(*arguments, cwd=self._folder, module=module, **settings) as server:
             self._grpc[server.http] = server.address
             yield server.http
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.e2e.processes import ROOT, environment
 
-_PATIENCE = 60.0
+_PATIENCE = 20.0
 
 Json = Any
 
