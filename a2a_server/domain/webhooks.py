@@ -1,0 +1,169 @@
+"""What is wrong with a push config that is being made, or about to be used (spec: SSRF-02, SSRF-03, HOOK-03, HOOK-04).
+
+Whether the addresses behind a name may be called is known when a socket is made for one of them, not before: an answer
+about names here would tell callers which names there are in the operator's network, and be out of date when it counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from a2a_server.domain.addresses import PUBLIC, Addresses
+from a2a_server.domain.hosts import NONE, Host, Hosts, host_of, is_local_name
+from a2a_server.domain.syntax import MAX_SECRET, MAX_URL
+from a2a_server.errors import Violation
+from generated import a2a_pb2 as pb
+
+MAX_PATH: Final = 8_000
+"""Bytes of what follows the host, encoded: servers read request lines of about that length."""
+MAX_PORT: Final = 65_535
+DEFAULT_PORTS: Final = (range(443, 444), range(80, 81), range(1024, MAX_PORT + 1))
+"""The web's, and those that anybody may listen on; not those of other people's mail, shells and name servers."""
+
+# scheme://authority/path?query: RFC 3986, without what webhooks have no use for. What browsers forgive is refused:
+# every reader of a URL forgives something else.
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?").fullmatch
+_AUTHORITY: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?").fullmatch
+_RANGE: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?").fullmatch
+_UNSAFE: Final = re.compile(r"[\x00-\x20\x7f-\xa0\u2028\u2029\\<>\"{}|^`]").search
+_BROKEN_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})").search
+_ASCII: Final = "".join(map(chr, range(0x21, 0x7F)))
+_WELL_KNOWN: Final = {"http": 80, "https": 443}
+
+# RFC 9110: what a header's value may hold (quoted or not), and what the name of a scheme may.
+_VALUE: Final = re.compile(r"[!-~]([ !-~]*[!-~])?").fullmatch
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
+MAX_SCHEME: Final = 256
+
+
+class Target(NamedTuple):
+    """Where a webhook goes, in the one spelling that is checked and called."""
+
+    scheme: str
+    host: Host
+    port: int
+    path: str
+    """With the query, as it goes into the request line."""
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if isinstance(self.host, IPv6Address) else str(self.host)
+        port = "" if self.port == _WELL_KNOWN[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}{self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What operators say about where webhooks may go."""
+
+    addresses: Addresses = PUBLIC
+    allow_hosts: Hosts = NONE
+    """If there are any, no others are called. Their addresses are judged all the same."""
+    deny_hosts: Hosts = NONE
+    https_only: bool = True
+    ports: Sequence[range] = DEFAULT_PORTS
+
+    def refusal(self, target: Target) -> str:
+        """What would be right instead; "" = the target may be called, as far as its URL tells."""
+        return self._host_refusal(target.host) or self._scheme_refusal(target) or self._port_refusal(target.port)
+
+    def _host_refusal(self, host: Host) -> str:
+        if host in self.deny_hosts or (self.allow_hosts and host not in self.allow_hosts):
+            return f"must name a host that the operator allows; {str(host)[:80]!r} is not"
+        if is_local_name(host) and not self.addresses.loopback:
+            return "must name a host on the Internet, not this machine"
+        if isinstance(host, (IPv4Address, IPv6Address)) and (words := self.addresses.refusal(host)):
+            return f"must lead to a public address; {host} is {words} one"
+        return ""
+
+    def _scheme_refusal(self, target: Target) -> str:
+        # On this machine nobody listens in between, and development certificates are a nuisance.
+        here = is_local_name(target.host) or (not isinstance(target.host, str) and target.host.is_loopback)
+        if target.scheme == "http" and self.https_only and not here:
+            return "must be an https URL, not http"
+        return ""
+
+    def _port_refusal(self, port: int) -> str:
+        if any(port in ports for ports in self.ports):
+            return ""
+        allowed = ", ".join(f"{ports[0]}-{ports[-1]}" if len(ports) > 1 else f"{ports[0]}" for ports in self.ports)
+        return f"must use an allowed port ({allowed}), not {port}"
+
+
+def ports_of(texts: Iterable[str]) -> tuple[range, ...]:
+    """Read `443` and `1024-65535`; a `ValueError` names the entry that is neither."""
+    return tuple(map(_range_of, texts))
+
+
+def _range_of(text: str) -> range:
+    if (found := _RANGE(text.strip())) and 0 < (first := int(found[1])) <= (last := int(found[2] or first)) <= MAX_PORT:
+        return range(first, last + 1)
+    raise ValueError(f"{text[:80]!r}: must be a port such as 443, or a range such as 1024-65535")
+
+
+def target_of(url: str) -> Target:
+    """Take a URL apart, or raise a `ValueError` that says what would be right. Nothing of it is repeated there."""
+    if len(url) > MAX_URL:
+        raise ValueError(f"must have at most {MAX_URL} characters, got {len(url)}")
+    if _UNSAFE(url) or _BROKEN_PERCENT(url):
+        raise ValueError("must have everything percent-encoded (%20) that is no part of a URL's alphabet")
+    if (found := _URL(url)) is None or (scheme := found[1].lower()) not in _WELL_KNOWN:
+        raise ValueError("must be an absolute https URL, such as https://client.example/webhook")
+    if "@" in found[2]:
+        raise ValueError("must not hold a user or password; there is `authentication` for them")
+    if found[5] is not None:
+        raise ValueError("must not have a fragment (#): it would never be sent")
+    host, port = _authority(found[2], _WELL_KNOWN[scheme])
+    path = quote((found[3] or "/") + (found[4] or ""), safe=_ASCII)  # IRIs: only what is not ASCII is encoded
+    if len(path) > MAX_PATH:
+        raise ValueError(f"must have a path and query of at most {MAX_PATH} bytes, got {len(path)}")
+    return Target(scheme, host, port, path)
+
+
+def _authority(text: str, default: int) -> tuple[Host, int]:
+    found = _AUTHORITY(text)
+    if found is None:
+        raise ValueError("must name a host and, if need be, a port: https://client.example:8443/")
+    port = int(found[2]) if found[2] else default
+    if not 0 < port <= MAX_PORT:
+        raise ValueError(f"must have a port between 1 and {MAX_PORT}")
+    return host_of(found[1]), port
+
+
+def faults_of(config: pb.TaskPushNotificationConfig, policy: Policy, prefix: str = "") -> list[Violation]:
+    """Everything that keeps a config from being used; an absent `url` is the schema's business."""
+    found = [(f"{prefix}url", _url_fault(config.url, policy) if config.url else "")]
+    found.append((f"{prefix}token", _value_fault(config.token)))
+    if config.HasField("authentication"):
+        scheme, credentials = config.authentication.scheme, config.authentication.credentials
+        found.append((f"{prefix}authentication.scheme", _scheme_fault(scheme)))
+        found.append((f"{prefix}authentication.credentials", _value_fault(credentials)))
+    return [Violation(field, complaint) for field, complaint in found if complaint]
+
+
+def _url_fault(url: str, policy: Policy) -> str:
+    try:
+        return policy.refusal(target_of(url))
+    except ValueError as error:
+        return str(error)
+
+
+def _scheme_fault(scheme: str) -> str:
+    """An absent one is the schema's business, too."""
+    if not scheme or (len(scheme) <= MAX_SCHEME and _TOKEN(scheme)):
+        return ""
+    return "must be the name of an HTTP authentication scheme, such as Bearer"
+
+
+def _value_fault(secret: str) -> str:
+    """Say what is wrong with a secret, and nothing about it."""
+    if len(secret) > MAX_SECRET:
+        return f"must have at most {MAX_SECRET} characters, got {len(secret)}"
+    if secret and not _VALUE(secret):
+        return "must fit into a header: visible ASCII characters, with blanks only between them"
+    return ""
