@@ -91,11 +91,16 @@ class DraftClient:
         assert (answer.json["jsonrpc"], answer.json["id"]) == ("2.0", _ID)
         return fault_of(answer.json["error"])
 
-    async def stream(self, method: str, params: Any, **headers: str) -> list[Event]:
+    @asynccontextmanager
+    async def streaming(self, method: str, params: Any, **headers: str) -> AsyncIterator[AsyncIterator[Event]]:
         """The results of a method, one for each event."""
         told = {"accept": "text/event-stream", **headers}
         async with self._asked("POST", "/", request(method, params), told) as response:
-            return [_result(event) async for event in await _stream(response)]
+            yield _results(await _stream(response))
+
+    async def stream(self, method: str, params: Any, **headers: str) -> list[Event]:
+        async with self.streaming(method, params, **headers) as found:
+            return [event async for event in found]
 
     def _asked(self, verb: str, path: str, body: Any, headers: Mapping[str, str]) -> Any:
         raw = {"data": body} if isinstance(body, bytes) else {} if body is ... else {"json": body}
@@ -133,11 +138,12 @@ async def _stream(response: aiohttp.ClientResponse) -> AsyncIterator[Event]:
     return events(response.content.iter_any())
 
 
-def _result(event: Event) -> Event:
-    assert (event.data["jsonrpc"], event.data["id"]) == ("2.0", _ID)
-    member = "error" if event.name == "error" else "result"
-    assert list(event.data) == ["jsonrpc", "id", member]
-    return Event(event.data[member], event.name, event.number)
+async def _results(found: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    async for event in found:
+        assert (event.data["jsonrpc"], event.data["id"]) == ("2.0", _ID)
+        member = "error" if event.name == "error" else "result"
+        assert list(event.data) == ["jsonrpc", "id", member]
+        yield Event(event.data[member], event.name, event.number)
 
 
 @asynccontextmanager
