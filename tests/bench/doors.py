@@ -28,11 +28,14 @@ class Request:
     path: str
     body: bytes = b""
     streams: bool = False
+    version: str = "1.0"
 
     @property
     def headers(self) -> dict[str, str]:
         accept = "text/event-stream" if self.streams else "application/json"
-        headers = {"Host": "localhost", "User-Agent": "a2a-bench", "Accept": accept, "A2A-Version": "1.0"}
+        headers = {"Host": "localhost", "User-Agent": "a2a-bench", "Accept": accept}
+        if self.version:
+            headers["A2A-Version"] = self.version
         if self.body:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(self.body))}
         return headers
@@ -80,9 +83,12 @@ def ask(door: Door, server: Server, request: Request, kind: type[M]) -> M:
 
 def listen(door: Door, server: Server, request: Request, kind: type[M]) -> Sequence[M]:
     """Call for a stream and wait for its end."""
-    lines = request.fetch(server).splitlines()
-    found = [json.loads(line.removeprefix(_EVENT)) for line in lines if line.startswith(_EVENT)]
-    return [ParseDict(door.result(event), kind()) for event in found]
+    return [ParseDict(door.result(event), kind()) for event in events_of(request.fetch(server))]
+
+
+def events_of(stream: str) -> Sequence[Any]:
+    """What the events of a stream hold, which is JSON."""
+    return [json.loads(line.removeprefix(_EVENT)) for line in stream.splitlines() if line.startswith(_EVENT)]
 
 
 def _message(skill: str, text: str, *, wait: bool = True) -> dict[str, object]:
@@ -136,14 +142,21 @@ class JsonRpc:
         return self._call("SubscribeToTask", {"id": task_id}, streams=True)
 
     def result(self, answer: Any) -> Any:
-        if answer.get("jsonrpc") != "2.0" or answer.get("id") != 1 or "result" not in answer:
-            raise Broken(f"no result: {answer}")
-        return answer["result"]
+        return result_of(answer)
 
     @staticmethod
     def _call(method: str, params: object, *, streams: bool = False) -> Request:
-        body = _json({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        return Request("POST", "/", body, streams)
+        return Request("POST", "/", call_body(method, params), streams)
+
+
+def call_body(method: str, params: object) -> bytes:
+    return _json({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+
+
+def result_of(answer: Any) -> Any:
+    if answer.get("jsonrpc") != "2.0" or answer.get("id") != 1 or "result" not in answer:
+        raise Broken(f"no result: {answer}")
+    return answer["result"]
 
 
 REST, JSON_RPC = Rest(), JsonRpc()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -69,7 +69,11 @@ def _conversation(door: Door, server: Server) -> str:
 
 def check(*servers: Server, doors: Sequence[Door] = ()) -> None:
     """Raise with the difference if fresh servers do not answer alike, over gRPC or else through HTTP doors."""
-    ask_all = partial(answers_through, doors) if doors else answers
+    alike(partial(answers_through, doors) if doors else answers, *servers)
+
+
+def alike(ask_all: Callable[[Server], str], *servers: Server) -> None:
+    """Raise with the difference if a conversation goes differently with servers."""
     first, *others = [(server.name, ask_all(server)) for server in servers]
     for name, text in others:
         if text != first[1]:

@@ -83,11 +83,12 @@ class Lab:
         return ["--config", str(path), "--log-level", "warning"]
 
     @contextmanager
-    def sdk(self, engine: Engine, *, tasks: int = 0, http: bool = False) -> Iterator[Server]:
-        """One door of the SDK's server. Its tracing is off, which spares it some work."""
+    def sdk(self, engine: Engine, *, tasks: int = 0, http: bool = False, legacy: bool = False) -> Iterator[Server]:
+        """One door of the SDK's server, for clients of 0.3 too if so. Its tracing is off, which spares it some work."""
         store = "memory:" if engine == "memory" else f"sqlite+aiosqlite:///{self.place('sdk.db')}"
         door, port = "http" if http else "grpc", free_port()
         arguments = ["--door", door, "--port", str(port), "--store", store, "--tasks", str(tasks)]
+        arguments += ["--legacy"] * legacy
         program = Program(
             name=f"a2a-sdk-{door}-{engine}-{port}",
             command=python("-m", "tests.bench.sdk_server", *arguments),

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from tests.bench.lab import Effort
-from tests.bench.rows import ALONE, BARE, GO, GROWTH, NETWORK, SDK, Row
+from tests.bench.rows import ALONE, BARE, GO, GROWTH, NETWORK, OLDER, SDK, Row
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
@@ -26,6 +26,7 @@ _COLUMNS = {
     GO: ("a2a-server", "grpc-gateway", "times better"),
     NETWORK: ("through it", "directly", "share"),
     BARE: ("a2a-server", "prebuilt bytes", "times dearer"),
+    OLDER: ("0.3", "1.0", "times dearer"),
     GROWTH: ("large", "small", "times dearer"),
     ALONE: ("a2a-server",),
 }

@@ -11,9 +11,9 @@ from tests.bench.load import Load
 
 SDK, GO = "Against a2a-sdk", "Against grpc-gateway in Go"
 NETWORK, BARE = "Through a gateway of its own", "Against writing prebuilt bytes"
-GROWTH, ALONE = "Under growth", "Alone"
+OLDER, GROWTH, ALONE = "For clients of 0.3", "Under growth", "Alone"
 
-_DEARER = {BARE, GROWTH}
+_DEARER = {BARE, OLDER, GROWTH}
 
 
 @dataclass(frozen=True, slots=True)

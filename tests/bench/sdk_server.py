@@ -28,11 +28,11 @@ async def serve_grpc(port: int, place: str, tasks: int) -> None:
     await server.wait_for_termination()
 
 
-async def serve_http(port: int, place: str, tasks: int) -> None:
+async def serve_http(port: int, place: str, tasks: int, *, legacy: bool) -> None:
     found = await handler(place, tasks)
     routes = [
         *create_agent_card_routes(CARD),
-        *create_jsonrpc_routes(found, rpc_url="/"),
+        *create_jsonrpc_routes(found, rpc_url="/", enable_v0_3_compat=legacy),
         *create_rest_routes(found),
     ]
     config = uvicorn.Config(
@@ -46,10 +46,10 @@ async def serve_http(port: int, place: str, tasks: int) -> None:
 @click.option("--port", type=int, required=True)
 @click.option("--store", default="memory:", help="memory: or what SQLAlchemy connects to.")
 @click.option("--tasks", default=0, help="How many finished tasks to begin with.")
-def main(*, door: str, port: int, store: str, tasks: int) -> None:
+@click.option("--legacy", is_flag=True, help="Serve JSON-RPC of 0.3 at the same URL.")
+def main(*, door: str, port: int, store: str, tasks: int, legacy: bool) -> None:
     """Serve until killed."""
-    serve = serve_http if door == "http" else serve_grpc
-    uvloop.run(serve(port, store, tasks))
+    uvloop.run(serve_http(port, store, tasks, legacy=legacy) if door == "http" else serve_grpc(port, store, tasks))
 
 
 if __name__ == "__main__":

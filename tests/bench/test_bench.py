@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from generated import a2a_pb2 as pb
-from tests.bench import equality, report, requests
+from tests.bench import equality, old_door, report, requests
 from tests.bench.__main__ import main
 from tests.bench.audience import Stage, gate, perform, stall, task_stage, was_cut
 from tests.bench.cases import CASES
@@ -58,8 +58,9 @@ def test_both_servers_answer_alike_and_take_load(lab: Lab) -> None:
 
 
 def test_http_doors_answer_alike_and_take_load(lab: Lab) -> None:
-    with lab.ours("memory") as ours, lab.sdk("memory", http=True) as sdk:
+    with lab.ours("memory") as ours, lab.sdk("memory", http=True, legacy=True) as sdk:
         equality.check(ours, sdk, doors=DOORS)
+        equality.alike(old_door.answers, ours, sdk)
         for door in DOORS:
             chunks = HttpPlan("stream", [door.stream("chunks", "5").raw()], DONE, connections=2, messages=8, spare=1)
             for plan in (HttpPlan("send", [door.send("echo").raw()], DONE, connections=2), chunks):
