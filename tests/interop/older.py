@@ -43,6 +43,7 @@ class Speaker(NamedTuple):
         return f"{self.program}{speaks} {self.transport}"
 
 
+SDK = "the SDK's"
 TRANSPORTS = ("JSONRPC", "HTTP+JSON", "GRPC")
 OLDER = [Speaker(program, transport) for program in COMMANDS for transport in TRANSPORTS]
 CONTROLLED = [speaker for speaker in OLDER if speaker.program != "javascript-0.3" or speaker.transport == "JSONRPC"]
@@ -62,7 +63,7 @@ class Theatre:
             "without push": partial(self._ours, "a2a_server"),
             "with raw files": partial(self._ours, "a2a_server", A2A_LEGACY__RAW_FILES="true"),
             "ours behind a gateway": self._far,
-            "the SDK's": _sdk,
+            SDK: _sdk,
         }
         self.url = cache(self._url)
         self.program = cache(self._program)

@@ -5,14 +5,14 @@ What a client does before the SDK's own server shows that its program is right; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.interop import seen
-from tests.interop.older import CONTROLLED, OLDER, Speaker, Theatre
+from tests.interop.older import CONTROLLED, OLDER, SDK, Speaker, Theatre
 from tests.interop.remote import Client
 from tests.interop.servers.stage import PLACE
 
@@ -21,12 +21,17 @@ ELSEWHERE = {"uri": "https://example.com/dot.png", "name": "dot.png", "mimeType"
 DATA = {"a": [1, {"b": True}]}  # no null, which the JavaScript client can't send over gRPC
 WIDE = ["text/plain", "application/json", "image/png"]
 RAW = {("javascript-0.3", "HTTP+JSON"), ("javascript-0.3", "GRPC")}
-"""Take bytes as they are for a file's, without its name; see CONF-66."""
+"""Take bytes as they are for a file's, without its name (CONF-66)."""
 HOOK = {"id": "hook", "url": "https://example.com/hook", "token": "t-1"}
 
 
-OURS = [pytest.param("ours", speaker, id=f"ours, {speaker}") for speaker in OLDER]
-SDKS = [pytest.param("the SDK's", speaker, id=f"the SDK's, {speaker}") for speaker in CONTROLLED]
+def before(server: str, speakers: Iterable[Speaker]) -> list[Any]:
+    return [pytest.param(server, speaker, id=f"{speaker} before {server}") for speaker in speakers]
+
+
+FAR = [speaker for speaker in OLDER if speaker.transport != "GRPC"]  # what a gateway has
+OURS = [*before("ours", OLDER), *before("ours behind a gateway", FAR)]
+SDKS = before(SDK, CONTROLLED)
 before_all_servers = pytest.mark.parametrize(("server", "speaker"), OURS + SDKS)
 before_ours = pytest.mark.parametrize(("server", "speaker"), OURS)
 """The SDK's server is not up to it."""
@@ -80,7 +85,7 @@ def test_go_on_without_waiting_and_subscribe(client: Client, server: str) -> Non
     following = client.subscribe(task["id"])
     first = following.next()
     client.send(gate, skill="open")
-    if server == "ours":  # the SDK's begins where it is, and may lose the end
+    if server != SDK:  # the SDK's begins where it is, and may lose the end
         items = [first, *following]
         assert (seen.told(items)[0], seen.told(items)[-1]) == ("task", "completed")
         assert seen.chunks(items) == ["went", "through"]
@@ -156,12 +161,12 @@ def test_cancel_and_who_watches_sees_it(client: Client) -> None:
 def test_push_configs(client: Client, server: str, speaker: Speaker) -> None:
     task = client.send(str(uuid4()), skill="gate", wait=False)["id"]
     made = client.call("set_push", task=task, config=HOOK)
-    token = "****" if server == "ours" else "t-1"
+    token = "****" if server != SDK else "t-1"
     assert {"hook", "https://example.com/hook", token} <= set(_values(made))
     assert client.call("get_push", task=task, config="hook") == made
     if speaker.program == "python-0.3" or speaker == ("python-1.0", "HTTP+JSON", "0.3"):
         return  # which have no more
-    if (server, speaker.transport) == ("the SDK's", "GRPC"):
+    if (server, speaker.transport) == (SDK, "GRPC"):
         return  # nor has that
     assert client.call("list_push", task=task) == [made]
     client.call("delete_push", task=task, config="hook")
