@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.door_draft import WITH_DRAFT, DraftClient, checked, draft_serving, session
+from tests.support.door_draft import WITH_DRAFT, checked, draft_serving
 from tests.support.door_old import WHERE, Where
 from tests.support.stage import Stage
-from tests.support.world import ByHeader, serving
+from tests.support.world import ByHeader
 
 CARD = "/.well-known/agent-card.json"
 
@@ -76,9 +76,7 @@ async def test_it_may_be_kept_and_read_by_any_page() -> None:
 @pytest.mark.req("DRFT-05", "DOOR-05")
 async def test_its_doors_are_where_proxies_and_paths_put_them() -> None:
     options = replace(WITH_DRAFT, draft_path="/a2a/2025-12", trusted_proxies=("127.0.0.1",))
-    async with serving(Stage().agent, through="rest", http_options=options) as world, session() as opened:
-        assert world.http is not None
-        client = DraftClient(opened, f"{world.http.base}/a2a/2025-12")
+    async with draft_serving(Stage().agent, http_options=options) as (_, client):
         card = await client.told("GET", CARD, x_forwarded_proto="https", x_forwarded_host="agents.example")
         assert [door["url"] for door in card["supportedInterfaces"]] == [
             "https://agents.example/a2a/2025-12",
@@ -87,7 +85,7 @@ async def test_its_doors_are_where_proxies_and_paths_put_them() -> None:
         assert (await client.told("GET", "/v1/tasks"))["tasks"] == []
         assert (await client.call("ListTasks"))["tasks"] == []
         origin = {"Origin": "https://any.example"}
-        async with opened.get(f"{client.base}{CARD}", headers=origin) as response:
+        async with client.session.get(f"{client.base}{CARD}", headers=origin) as response:
             assert response.headers["Access-Control-Allow-Origin"] == "*"
 
 

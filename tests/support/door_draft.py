@@ -149,10 +149,10 @@ async def _results(found: AsyncIterator[Event]) -> AsyncIterator[Event]:
 @asynccontextmanager
 async def draft_serving(agent: Any, where: Where = "near", **parts: Any) -> AsyncIterator[tuple[World, DraftClient]]:
     """A server whose gateway speaks the draft, a client of 1.0 over REST, and one of the draft."""
-    options = {"http_options": WITH_DRAFT, **parts}
+    options: dict[str, Any] = {"http_options": WITH_DRAFT, **parts}
     async with serving(agent, through=GATEWAYS[where], **options) as world, session() as opened:
         assert world.http is not None
-        yield world, DraftClient(opened, world.http.base + BASE)
+        yield world, DraftClient(opened, world.http.base + options["http_options"].draft_path)
 
 
 @asynccontextmanager
