@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.interop import seen
-from tests.interop.older import CONTROLLED, OLDER, SDK, Speaker, Theatre
+from tests.interop.older import CONTROLLED, OLDER, SDK, TOKEN, TRANSPORTS, Speaker, Theatre
 from tests.interop.remote import Client
 from tests.interop.servers.stage import PLACE
 
@@ -44,10 +44,25 @@ def client(theatre: Theatre, server: str, speaker: Speaker) -> Client:
 
 @pytest.mark.req("DOOR-08", "LCRD-01", "LCRD-05")
 @before_all_servers
-def test_cards(client: Client) -> None:
+def test_cards(client: Client, speaker: Speaker) -> None:
     card = client.call("card")
     assert card["name"] == "Stage"
+    if speaker.program != "python-1.0":  # which makes it one of 1.0
+        assert card["protocolVersion"].startswith("0.3.")
+        doors = {door["transport"]: door["url"] for door in card["additionalInterfaces"]}
+        assert set(doors) == set(TRANSPORTS)
+        assert doors[card["preferredTransport"]] == card["url"]
     extended = client.call("extended_card")
+    assert extended["description"] == "Plays any part. For friends, too."
+
+
+@pytest.mark.req("LOLD-01", "LOLD-02")
+@pytest.mark.parametrize("server", ["ours", SDK])
+def test_cards_where_clients_of_0_2_look(theatre: Theatre, server: str) -> None:
+    client = theatre.client(server, Speaker("python-0.3", "JSONRPC"))
+    known = {"Authorization": f"Bearer {TOKEN}"}
+    assert client.call("card_at", path="/.well-known/agent.json", headers={}) == client.call("card")
+    extended = client.call("card_at", path="/agent/authenticatedExtendedCard", headers=known)
     assert extended["description"] == "Plays any part. For friends, too."
 
 
@@ -164,6 +179,8 @@ def test_push_configs(client: Client, server: str, speaker: Speaker) -> None:
     token = "****" if server != SDK else "t-1"
     assert {"hook", "https://example.com/hook", token} <= set(_values(made))
     assert client.call("get_push", task=task, config="hook") == made
+    inline = client.send(push={**HOOK, "id": "inline"})["id"]
+    assert "inline" in _values(client.call("get_push", task=inline, config="inline"))
     if speaker.program == "python-0.3" or speaker == ("python-1.0", "HTTP+JSON", "0.3"):
         return  # which have no more
     if (server, speaker.transport) == (SDK, "GRPC"):

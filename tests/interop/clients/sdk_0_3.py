@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,9 +46,11 @@ class Token(CredentialService):
 
 @dataclass(frozen=True)
 class Connection:
-    """A client that waits and one that streams: which of both a client does is its configuration."""
+    """A client that waits and one that streams: which of both a client does is its configuration, as are webhooks."""
 
+    resolver: A2ACardResolver
     card: AgentCard
+    make: Callable[..., BaseClient]
     waiting: BaseClient
     streaming: BaseClient
     headers: Mapping[str, str]
@@ -62,11 +64,13 @@ async def connect(details: dict[str, Any]) -> Connection:
     """Find the card, and in it the interface for the transport."""
     token, transport = details["token"], TransportProtocol(details["transport"])
     http = httpx.AsyncClient(timeout=TIMEOUT)
-    card = await A2ACardResolver(http, details["url"]).get_agent_card()
+    resolver = A2ACardResolver(http, details["url"])
+    card = await resolver.get_agent_card()
 
-    def client(*, streaming: bool) -> Any:
+    def client(*, streaming: bool, push: Sequence[PushNotificationConfig] = ()) -> Any:
         config = ClientConfig(
             streaming=streaming,
+            push_notification_configs=list(push),
             httpx_client=http,
             grpc_channel_factory=partial(channel, token=token),
             supported_transports=[transport],
@@ -76,11 +80,12 @@ async def connect(details: dict[str, Any]) -> Connection:
 
     # The client's REST transport leaves interceptors out.
     by_hand = {"Authorization": f"Bearer {token}"} if token and transport == TransportProtocol.http_json else {}
-    return Connection(card, client(streaming=False), client(streaming=True), by_hand)
+    return Connection(resolver, card, client, client(streaming=False), client(streaming=True), by_hand)
 
 
 async def send(on: Connection, told: dict[str, Any]) -> object:
-    async for result in _sent(on.waiting, on, told):
+    push = [PushNotificationConfig.model_validate(told["push"])] if told["push"] else []
+    async for result in _sent(on.make(streaming=False, push=push) if push else on.waiting, on, told):
         return result
     raise AssertionError("no answer")
 
@@ -105,8 +110,6 @@ async def _sent(client: BaseClient, on: Connection, told: dict[str, Any]) -> Asy
         history_length=told["history"],
         accepted_output_modes=told["accepts"],
     )
-    if told["push"]:
-        configuration.push_notification_config = PushNotificationConfig.model_validate(told["push"])
     items = client.send_message(
         message, configuration=configuration, context=on.context(), request_metadata={"skill": told["skill"]}
     )
@@ -152,6 +155,12 @@ async def card(on: Connection, told: dict[str, Any]) -> object:
     return plain(on.card)
 
 
+async def card_at(on: Connection, told: dict[str, Any]) -> object:
+    """Where clients of 0.2 look."""
+    found = on.resolver.get_agent_card(told["path"], http_kwargs={"headers": told["headers"]})
+    return plain(await found)
+
+
 async def extended_card(on: Connection, told: dict[str, Any]) -> object:
     return plain(await on.waiting.get_card(context=on.context()))
 
@@ -169,6 +178,7 @@ def describe(error: Exception) -> dict[str, Any]:
 
 CALLS: Mapping[str, Call] = {
     "card": card,
+    "card_at": card_at,
     "extended_card": extended_card,
     "send": send,
     "stream": stream,
