@@ -14,6 +14,13 @@ from typing import Final, NamedTuple, Protocol
 
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
+from a2a_server.ports.hooks import ANY_ROOM as ANY_ROOM
+from a2a_server.ports.hooks import Account as Account
+from a2a_server.ports.hooks import Debt as Debt
+from a2a_server.ports.hooks import Hook as Hook
+from a2a_server.ports.hooks import Rooms as Rooms
+from a2a_server.ports.hooks import Setback as Setback
+from a2a_server.ports.hooks import Which as Which
 from generated import a2a_pb2 as pb
 
 
@@ -88,17 +95,6 @@ class Once:
     expires_ms: int
     reply: bytes = b""
     """The direct message that answered the send, once there is one."""
-
-
-class Hook(NamedTuple):
-    """A push config, and what it cannot say of the client that made it."""
-
-    config: pb.TaskPushNotificationConfig
-    """`id` and `task_id` are set; `authentication.scheme` is the one that webhooks are sent with."""
-    version: str = "1.0"
-    """The version that the client spoke: its webhooks have that version's form (CONF-36)."""
-    schemes: Sequence[str] = ()
-    """All schemes that the client offered, in its order, where its version has room for several (CONF-34)."""
 
 
 @dataclass(slots=True)  # made with every commit: freezing would cost more than the rest of it, and so would keywords
@@ -201,20 +197,6 @@ class Renewal:
     cancels: Mapping[str, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Debt:
-    """A webhook that is owed and was claimed for one attempt."""
-
-    scope: Scope
-    task_id: str
-    number: int
-    hook: Hook
-    attempts: int
-    """How often it has been claimed before."""
-    until_ms: int
-    """The end of this claim; it also names it."""
-
-
 class Store(Protocol):
     """The promises every adapter keeps; `tests/conformance` proves them.
 
@@ -243,8 +225,11 @@ class Store(Protocol):
 
     # -- tasks
 
-    async def commit(self, write: Write) -> None:
-        """Do all of it or nothing. Raises `StaleWrite` or `Repeated` when a precondition fails."""
+    async def commit(self, write: Write) -> bool:
+        """Do all of it or nothing. Raises `StaleWrite` or `Repeated` when a precondition fails.
+
+        True when a webhook has become payable by it, so that somebody may see to it at once.
+        """
         ...
 
     async def load(self, scope: Scope, task_id: str) -> Record | None:
@@ -302,7 +287,10 @@ class Store(Protocol):
     # -- push configs and debts
 
     async def put_config(self, scope: Scope, hook: Hook) -> bool:
-        """Create or replace by (task, id), all of it; False when the task is not there."""
+        """Create or replace by (task, id), all of it; False when the task is not there.
+
+        A config that is replaced keeps what it is owed, is parked no more, and voids the claim of who tries the old one.
+        """
         ...
 
     async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
@@ -317,10 +305,32 @@ class Store(Protocol):
         """Remove it and its debts; False when the task is not there. A missing config is no fault (PUSH-10)."""
         ...
 
-    async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
-        """Due debts, claimed until a time; of each config only the lowest number, so that order holds (PAID-02)."""
+    async def next_debt(self) -> int | None:
+        """When the earliest debt is due, or its claim lapses; None when nothing is owed."""
         ...
 
-    async def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
-        """Strike a debt out (None) or put it off; False when the claim is no longer ours."""
+    async def claim_debts(
+        self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM
+    ) -> Sequence[Debt]:
+        """Due debts, claimed until a time; of each config only the lowest number, so that order holds (PAID-02).
+
+        Fewer than `limit` when no others fit into `rooms`. Hosts take turns, and within a host the longest unserved
+        configs go first, so that nobody starves.
+        """
+        ...
+
+    async def settle(self, debt: Debt, setback: Setback | None) -> bool:
+        """Strike a debt out (None), or put it off, or park its config; False when the claim is no longer ours."""
+        ...
+
+    async def accounts(self, which: Which, limit: int) -> Sequence[Account]:
+        """Configs and what they are owed: those that are due first, then those that are parked."""
+        ...
+
+    async def retry_debts(self, which: Which) -> int:
+        """Have these configs tried anew, as if nothing had failed yet; how many there are that are owed something."""
+        ...
+
+    async def drop_debts(self, which: Which) -> int:
+        """Strike out all that these configs are owed; how many webhooks that was. The configs stay."""
         ...

@@ -1,0 +1,50 @@
+"""The headers of a webhook (spec: HOOK-03, HOOK-04, HOOK-05, LPSH-01, CONF-35).
+
+Every value has been checked when it comes here, or is encoded: nothing can end a line early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+from a2a_server.ports.push_sender import Notice
+
+Sign = Callable[[Notice], str]
+
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
+_BEARER = "bearer"
+
+
+def headers_of(notice: Notice, user_agent: str, sign: Sign | None) -> dict[str, str]:
+    """What a receiver needs to know who sends, what to, and whether it has seen this before."""
+    headers = {
+        "Content-Type": notice.content_type,
+        "User-Agent": user_agent,
+        "Accept-Encoding": "identity",
+        "A2A-Version": "1.0" if notice.hook.version == "1.0" else "0.3",  # which the draft calls itself, too
+        "A2A-Task-Id": _visible(notice.task_id),
+        "A2A-Event-Number": str(notice.number),
+        "A2A-Delivery-Id": _visible(notice.delivery_id),
+    }
+    if token := notice.hook.config.token:
+        headers["X-A2A-Notification-Token"] = token
+    headers |= _authorization(notice, sign(notice) if sign else "")
+    return headers
+
+
+def _authorization(notice: Notice, signature: str) -> dict[str, str]:
+    """A signature is the sender's own credential, and stands beside any that the client has given it."""
+    authentication = notice.hook.config.authentication
+    scheme, credentials = authentication.scheme, authentication.credentials
+    if signature and not credentials and scheme.lower() in {"", _BEARER}:
+        return {"Authorization": f"Bearer {signature}"}
+    headers = {"X-A2A-Signature": signature} if signature else {}
+    if scheme:
+        headers["Authorization"] = f"{scheme} {credentials}".rstrip()
+    return headers
+
+
+def _visible(text: str) -> str:
+    """Percent-encode what headers do not carry; ids are of any alphabet."""
+    return quote(text, safe=_VISIBLE)
