@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason, task_not_found
-from a2a_server.ports.store import Hook, Store
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
 
 MOST_CONFIGS = 100

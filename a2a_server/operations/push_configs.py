@@ -20,7 +20,7 @@ from a2a_server.operations.call import Call
 from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.workshop import Workshop
-from a2a_server.ports.store import Hook
+from a2a_server.ports.hooks import Hook
 from generated import a2a_pb2 as pb
 
 _DEFAULT_PAGE = 50

@@ -25,7 +25,8 @@ from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
 from a2a_server.ports.agent import Plan
-from a2a_server.ports.store import Hook, Once, Record, Repeated, StaleWrite, Turn
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.store import Once, Record, Repeated, StaleWrite, Turn
 from generated import a2a_pb2 as pb
 
 RACES = 20

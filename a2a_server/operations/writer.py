@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from a2a_server.operations.image import TaskImage
-from a2a_server.ports.store import (
-    Entry,
-    Hook,
-    Lease,
-    Once,
-    Record,
-    Repeated,
-    Store,
-    StoreUnavailable,
-    Turn,
-    Write,
-    new_entry,
-)
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.store import Entry, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write, new_entry
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
@@ -59,6 +48,8 @@ class TaskWriter:
     # What most writers never come to need stands here: setting it for each would cost more than a status.
     closed: Exception | None = None
     on_lost: Callable[[Exception], None] | None = None
+    on_owed: Callable[[], None] | None = None
+    """Called when webhooks have become payable; where nobody wants to know, none are owed (PAID-01)."""
     patient = False
     """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
     _claim: Lease | None = None
@@ -284,9 +275,9 @@ class TaskWriter:
         self._committing = True
         try:
             try:
-                await self._store.commit(write)
+                owed = await self._store.commit(write)
             except (Repeated, StoreUnavailable) as error:
-                await self._insist(write, error)
+                owed = await self._insist(write, error)
         except Exception as error:
             self.close(error)
             if self._ours:
@@ -299,10 +290,12 @@ class TaskWriter:
         if write.entries:
             self.durable = write.entries[-1].number
             self._log.publish(self.task_id, write.entries)
+        if owed and self.on_owed is not None:
+            self.on_owed()
         if self._waiters:
             self._tell_waiters()
 
-    async def _insist(self, write: Write, error: Exception) -> None:
+    async def _insist(self, write: Write, error: Exception) -> bool:
         """Commit all the same; once a turn is known to the outside, a store that is away is waited for (DURA-07)."""
         pause = _RETRY_FIRST
         while True:
@@ -335,6 +328,7 @@ class TaskWriter:
         write = Write(self.scope, self.task_id, self.durable, self.epoch, entries, head, artifacts, self._claim)
         write.state, write.once, write.now_ms = self._state, self._once, self._now_ms
         self._claim = self._once = self._state = None
+        write.owe = self.on_owed is not None
         if self._begun:
             write.begin, self._begun = tuple([job.turn() for job in self._begun]), ()
         if self._ended:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from a2a_server.errors import Violation
-from a2a_server.ports.store import Hook
+from a2a_server.ports.hooks import Hook
 from generated import a2a_pb2 as pb
 
 
@@ -58,6 +58,9 @@ class PushSender(Protocol):
         """Whether the receiver proves that it wants these webhooks (SSRF-05); True where nobody asks it to."""
         ...
 
-    def faults(self, config: pb.TaskPushNotificationConfig) -> Sequence[Violation]:
-        """What is wrong with a config that is being made, by the same policy as when it is sent."""
+    def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:
+        """What is wrong with a config that is being made, by the same policy as when it is sent.
+
+        `prefix` says where the config stands in the request.
+        """
         ...

@@ -14,13 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.hooks import ANY_ROOM as ANY_ROOM
-from a2a_server.ports.hooks import Account as Account
-from a2a_server.ports.hooks import Debt as Debt
-from a2a_server.ports.hooks import Hook as Hook
-from a2a_server.ports.hooks import Rooms as Rooms
-from a2a_server.ports.hooks import Setback as Setback
-from a2a_server.ports.hooks import Which as Which
+from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from generated import a2a_pb2 as pb
 
 
@@ -289,7 +283,7 @@ class Store(Protocol):
     async def put_config(self, scope: Scope, hook: Hook) -> bool:
         """Create or replace by (task, id), all of it; False when the task is not there.
 
-        A config that is replaced keeps what it is owed, is parked no more, and voids the claim of who tries the old one.
+        One that is replaced keeps what it is owed, is parked no more, and voids the claim of who tries the old one.
         """
         ...
 
@@ -309,9 +303,7 @@ class Store(Protocol):
         """When the earliest debt is due, or its claim lapses; None when nothing is owed."""
         ...
 
-    async def claim_debts(
-        self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM
-    ) -> Sequence[Debt]:
+    async def claim_debts(self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM) -> Sequence[Debt]:
         """Due debts, claimed until a time; of each config only the lowest number, so that order holds (PAID-02).
 
         Fewer than `limit` when no others fit into `rooms`. Hosts take turns, and within a host the longest unserved

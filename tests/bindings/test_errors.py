@@ -193,7 +193,7 @@ class Failing(MemoryStore):
     async def load(self, scope: Scope, task_id: str) -> Record | None:
         raise self.error
 
-    async def commit(self, write: Write) -> None:
+    async def commit(self, write: Write) -> bool:
         raise self.error
 
 

@@ -107,10 +107,10 @@ class Gated(MemoryStore):
         self.open_to_all.set()
         self.waiting = 0
 
-    async def commit(self, write: Write) -> None:
+    async def commit(self, write: Write) -> bool:
         self.waiting += 1
         await self.open_to_all.wait()
-        await super().commit(write)
+        return await super().commit(write)
 
 
 @pytest.mark.req("ONCE-01", "DURA-01", "BLK-04")

@@ -8,7 +8,8 @@ from itertools import count
 from typing import TypedDict, Unpack
 
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Entry, Head, Hook, Lease, Once, Record, Store, Turn, Write
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Store, Turn, Write
 from generated import a2a_pb2 as pb
 
 ANN = Scope("acme", "ann")

@@ -12,14 +12,22 @@ import pytest
 from a2a_server.ports.store import Store
 from tests.conformance.authors import Author, config
 from tests.conformance.store_lists import ListPromises
-from tests.conformance.store_push import ConfigPromises, DebtPromises
+from tests.conformance.store_push import ConfigPromises, DebtPromises, ParkingPromises, RoomPromises
 from tests.conformance.store_receipts import ReceiptPromises
 from tests.conformance.store_tasks import TaskPromises, WritePromises
 from tests.conformance.store_turns import TurnPromises
 
 
 class StoreContract(
-    TaskPromises, ListPromises, TurnPromises, ReceiptPromises, ConfigPromises, DebtPromises, WritePromises
+    TaskPromises,
+    ListPromises,
+    TurnPromises,
+    ReceiptPromises,
+    ConfigPromises,
+    DebtPromises,
+    RoomPromises,
+    ParkingPromises,
+    WritePromises,
 ):
     async def test_the_secret_is_made_once(self, store: Store) -> None:
         secret = await store.secret()

@@ -15,6 +15,7 @@ from a2a_server.adapters.sqlite import SqliteStore, schema, writer
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.paging import TaskFilter
+from a2a_server.ports.hooks import Setback, Which
 from a2a_server.ports.store import Head, Lease, Once, StaleWrite, Store, StoreUnavailable, TaskQuery
 from generated import a2a_pb2 as pb
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
@@ -39,6 +40,25 @@ class TestSqliteStore(StoreContract):
 
 
 class TestTheFile:
+    @pytest.mark.req("PAID-01", "PAID-03")
+    async def test_claims_of_a_server_that_is_gone_are_void(self, store: SqliteStore, path: Path) -> None:
+        """Nobody else can hold one, so that nobody has to wait until it lapses; what is put off stays so."""
+        author = await Author(store).create()
+        configs = [config(author.task_id, name) for name in ("claimed", "parked", "put off")]
+        await author.chunk("x", configs=configs, owe=True)
+        debts = {debt.hook.config.id: debt for debt in await store.claim_debts(0, 1 << 60, 10)}
+        await store.settle(debts["parked"], Setback(5, None, "gone"))
+        await store.settle(debts["put off"], Setback(5, 1 << 50, "status 500"))
+        await store.close()
+
+        other = SqliteStore(path)
+        await other.open()
+        assert [debt.hook.config.id for debt in await other.claim_debts(1, 2, 10)] == ["claimed"]
+        found = {one.config_id: one for one in await other.accounts(Which(), 10)}
+        assert (found["parked"].parked_ms, found["parked"].why) == (5, "gone")
+        assert (found["put off"].due_ms, found["put off"].attempts, found["put off"].failing_ms) == (1 << 50, 1, 5)
+        await other.close()
+
     async def test_another_server_finds_everything(self, store: SqliteStore, path: Path) -> None:
         author = await Author(store, state=ASKING).start(state=b"saved", once=Once("k", b"f", "t", 9_000))
         await author.chunk("one ", configs=[config(author.task_id)], owe=True)
@@ -108,7 +128,7 @@ class TestGroups:
         for number, head in bad.items():
             writes[number] = authors[number].write(authors[number].first(), head=head)
         results = await asyncio.gather(*map(store.commit, writes), return_exceptions=True)
-        failed = {number: type(result) for number, result in enumerate(results) if result is not None}
+        failed = {number: type(result) for number, result in enumerate(results) if result is not False}
         assert failed == {3: UnicodeEncodeError, 7: OverflowError}
         kept = [number for number, author in enumerate(authors) if await store.load(ANN, author.task_id)]
         assert kept == [number for number in range(20) if number not in failed]

@@ -29,12 +29,12 @@ class Shaky(MemoryStore):
         self.refused = 0
         self.tried = asyncio.Event()
 
-    async def commit(self, write: Write) -> None:
+    async def commit(self, write: Write) -> bool:
         if self.away:
             self.refused += 1
             self.tried.set()
             raise StoreUnavailable("disk full")
-        await super().commit(write)
+        return await super().commit(write)
 
     async def put_config(self, *args: Any) -> bool:
         if self.away:

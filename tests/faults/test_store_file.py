@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from a2a_server.adapters.sqlite import SqliteStore, schema
-from a2a_server.ports.store import Hook, StoreRefused
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.store import StoreRefused
 from tests.conformance.authors import ANN, Author, chunk, config
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Head, Hook, Lease, Record, Turn, Write
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.store import Head, Lease, Record, Turn, Write
 from generated import a2a_pb2 as pb
 
 
@@ -15,15 +16,22 @@ from generated import a2a_pb2 as pb
 class ConfigRow:
     """A push config, the webhooks it is owed, and when the first of them may be tried."""
 
+    serial: int
     wire: bytes
     version: str
     schemes: Sequence[str]
+    host: str
     owed: dict[int, None] = field(default_factory=dict)
     """Numbers of entries, in order: a set that can be read from its front."""
-    due_ms: int = 0
+    due_ms: int | None = None
     attempts: int = 0
     claimed_until_ms: int | None = None
     served_ms: int = 0
+    failing_ms: int | None = None
+    parked_ms: int | None = None
+    why: str = ""
+    delivered: int = 0
+    failed: int = 0
 
     @property
     def hook(self) -> Hook:

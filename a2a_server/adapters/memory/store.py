@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from a2a_server.adapters.memory.index import TaskIndex
 from a2a_server.adapters.memory.push import Debts
 from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.sites import site_of
+from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from a2a_server.ports.store import (
     Claimed,
-    Debt,
     Entry,
-    Hook,
     Lease,
     Once,
     Record,
@@ -43,6 +44,7 @@ class MemoryStore:
         """Tasks with turns."""
         self._receipts: dict[tuple[Scope, str], Once] = {}
         self._debts = Debts()
+        self._serials = count(1)
 
     async def open(self) -> None:
         """Nothing to connect."""
@@ -62,7 +64,7 @@ class MemoryStore:
 
     # -- tasks
 
-    async def commit(self, write: Write) -> None:
+    async def commit(self, write: Write) -> bool:
         row = self._tasks.get(write.task_id)
         self._check(write, row)
         head = write.head
@@ -79,11 +81,10 @@ class MemoryStore:
         else:
             self._turning.pop(row.task_id, None)
         for hook in write.configs:
-            _put(row, hook)
-        if write.owe and row.configs:
-            self._debts.owe(row, write)
+            self._put(row, hook)
         if write.once is not None:
             self._receipts[write.scope, write.once.key] = write.once
+        return write.owe and bool(row.configs) and self._debts.owe(row, write)
 
     def _check(self, write: Write, row: TaskRow | None) -> None:
         if write.once is not None:
@@ -177,7 +178,7 @@ class MemoryStore:
         row = self._row(scope, hook.config.task_id)
         if row is None:
             return False
-        _put(row, hook)
+        self._put(row, hook)
         return True
 
     async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
@@ -197,25 +198,37 @@ class MemoryStore:
         row = self._row(scope, task_id)
         if row is None:
             return False
-        if row.configs and row.configs.pop(config_id, None) is not None:
-            self._debts.forget(task_id, config_id)
+        if row.configs and (config := row.configs.pop(config_id, None)) is not None:
+            self._debts.forget(row, config)
         return True
 
-    async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
-        return self._debts.claim(now_ms, until_ms, limit)
+    def _put(self, row: TaskRow, hook: Hook) -> None:
+        wire, schemes, host = hook.config.SerializeToString(), tuple(hook.schemes), site_of(hook.config.url)
+        if row.configs is None:
+            row.configs = {}
+        if known := row.configs.get(hook.config.id):
+            known.wire, known.version, known.schemes = wire, hook.version, schemes
+            self._debts.moved(row, known, host)
+        else:
+            row.configs[hook.config.id] = ConfigRow(next(self._serials), wire, hook.version, schemes, host)
 
-    async def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
-        return self._debts.settle(debt, retry_at_ms)
+    async def next_debt(self) -> int | None:
+        return self._debts.next()
 
+    async def claim_debts(self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM) -> Sequence[Debt]:
+        return self._debts.claim(now_ms, until_ms, limit, rooms)
 
-def _put(row: TaskRow, hook: Hook) -> None:
-    wire, schemes = hook.config.SerializeToString(), tuple(hook.schemes)
-    if row.configs is None:
-        row.configs = {}
-    if known := row.configs.get(hook.config.id):
-        known.wire, known.version, known.schemes = wire, hook.version, schemes
-    else:
-        row.configs[hook.config.id] = ConfigRow(wire, hook.version, schemes)
+    async def settle(self, debt: Debt, setback: Setback | None) -> bool:
+        return self._debts.settle(self._tasks.get(debt.task_id), debt, setback)
+
+    async def accounts(self, which: Which, limit: int) -> Sequence[Account]:
+        return self._debts.accounts(self._tasks.get(which.task_id), which, limit)
+
+    async def retry_debts(self, which: Which) -> int:
+        return self._debts.retry(self._tasks.get(which.task_id), which)
+
+    async def drop_debts(self, which: Which) -> int:
+        return self._debts.drop(self._tasks.get(which.task_id), which)
 
 
 def _until(row: TaskRow) -> int:

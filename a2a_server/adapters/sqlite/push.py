@@ -1,4 +1,4 @@
-"""Push configs and the webhooks they are owed (spec: PAID-01, PAID-02)."""
+"""Push configs, and what a write owes to them (spec: PAID-01)."""
 
 from __future__ import annotations
 
@@ -9,35 +9,41 @@ from collections.abc import Sequence
 from a2a_server.adapters.sqlite.keys import task_key
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Debt, Hook, Write
+from a2a_server.domain.sites import site_of
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.store import Write
 from generated import a2a_pb2 as pb
 
 _SQL = queries("push.sql")
 
 
-def apply(connection: sqlite3.Connection, task: int, write: Write) -> None:
-    """What a write registers and owes."""
+def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
+    """What a write registers and owes; whether anything has become payable."""
     for hook in write.configs:
         _put(connection, task, hook)
-    if write.owe and write.entries:
-        _owe(connection, task, [entry.number for entry in write.entries if not entry.event.HasField("message")])
+    if not (write.owe and write.entries):
+        return False
+    return _owe(connection, task, [entry.number for entry in write.entries if not entry.event.HasField("message")])
 
 
-def _owe(connection: sqlite3.Connection, task: int, numbers: Sequence[int]) -> None:
-    if not numbers:
-        return
-    for config, due_ms in connection.execute(_SQL["creditors"], (task,)).fetchall():
+def _owe(connection: sqlite3.Connection, task: int, numbers: Sequence[int]) -> bool:
+    payable = False
+    for config, due_ms, parked_ms in connection.execute(_SQL["creditors"], (task,)).fetchall() if numbers else ():
         connection.executemany(_SQL["owe"], [(config, number) for number in numbers])
-        if due_ms is None:
-            connection.execute(_SQL["due"], (config,))
+        if parked_ms is None:
+            payable = True
+            if due_ms is None:
+                connection.execute(_SQL["due"], (config,))
+    return payable
 
 
 def _put(connection: sqlite3.Connection, task: int, hook: Hook) -> None:
     config, schemes = hook.config, json.dumps(list(hook.schemes))
-    connection.execute(_SQL["put"], (task, config.id, config.SerializeToString(), hook.version, schemes))
+    row = task, config.id, config.SerializeToString(), hook.version, schemes, site_of(config.url)
+    connection.execute(_SQL["put"], row)
 
 
-def _hook(wire: bytes, version: str, schemes: str) -> Hook:
+def hook_of(wire: bytes, version: str, schemes: str) -> Hook:
     return Hook(pb.TaskPushNotificationConfig.FromString(wire), version, tuple(json.loads(schemes)))
 
 
@@ -50,7 +56,7 @@ def put_config(connection: sqlite3.Connection, scope: Scope, hook: Hook) -> bool
 
 def get_config(connection: sqlite3.Connection, scope: Scope, task_id: str, config_id: str) -> Hook | None:
     row = connection.execute(_SQL["get"], (config_id, task_id, scope.tenant, scope.owner)).fetchone()
-    return _hook(*row) if row else None
+    return hook_of(*row) if row else None
 
 
 def configs(
@@ -59,7 +65,7 @@ def configs(
     task = task_key(connection, scope, task_id)
     if task is None:
         return None
-    return [_hook(*row) for row in connection.execute(_SQL["configs"], (task, after, limit))]
+    return [hook_of(*row) for row in connection.execute(_SQL["configs"], (task, after, limit))]
 
 
 def delete_config(connection: sqlite3.Connection, scope: Scope, task_id: str, config_id: str) -> bool:
@@ -68,26 +74,3 @@ def delete_config(connection: sqlite3.Connection, scope: Scope, task_id: str, co
         connection.execute(_SQL["forgive"], (task, config_id))
         connection.execute(_SQL["delete"], (task, config_id))
     return task is not None
-
-
-def claim_debts(connection: sqlite3.Connection, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
-    debts = []
-    for config, *kept, attempts, task_id, tenant, owner, number in connection.execute(
-        _SQL["claimable"], (now_ms, limit)
-    ).fetchall():
-        connection.execute(_SQL["claim"], {"config": config, "until_ms": until_ms, "now_ms": now_ms})
-        debts.append(Debt(Scope(tenant, owner), task_id, number, _hook(*kept), attempts, until_ms))
-    return debts
-
-
-def settle(connection: sqlite3.Connection, debt: Debt, retry_at_ms: int | None) -> bool:
-    row = connection.execute(_SQL["claimed"], (debt.task_id, debt.hook.config.id, debt.until_ms)).fetchone()
-    if row is None or row[1] != debt.number:
-        return False
-    config = row[0]
-    if retry_at_ms is not None:
-        connection.execute(_SQL["put_off"], (retry_at_ms, config))
-        return True
-    connection.execute(_SQL["pay"], (config, debt.number))
-    connection.execute(_SQL["paid"], (config,))
-    return True

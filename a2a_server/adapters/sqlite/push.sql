@@ -1,6 +1,9 @@
 -- name: put
-INSERT INTO configs (task, id, wire, version, schemes) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (task, id) DO UPDATE SET wire = excluded.wire, version = excluded.version, schemes = excluded.schemes
+-- One that is replaced is parked no more, and the claim on it is void: the next attempt goes to the new address.
+INSERT INTO configs (task, id, wire, version, schemes, host) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (task, id) DO UPDATE SET wire = excluded.wire, version = excluded.version, schemes = excluded.schemes,
+    host = excluded.host, attempts = 0, failing_ms = NULL, parked_ms = NULL, why = '', claimed_until_ms = NULL,
+    due_ms = CASE WHEN EXISTS (SELECT 1 FROM debts WHERE config = configs.key) THEN served_ms END
 
 -- name: get
 SELECT wire, version, schemes FROM configs WHERE id = ? AND task =
@@ -16,7 +19,7 @@ DELETE FROM debts WHERE config = (SELECT key FROM configs WHERE task = ? AND id 
 DELETE FROM configs WHERE task = ? AND id = ?
 
 -- name: creditors
-SELECT key, due_ms FROM configs WHERE task = ?
+SELECT key, due_ms, parked_ms FROM configs WHERE task = ?
 
 -- name: owe
 INSERT INTO debts (config, number) VALUES (?, ?)
@@ -25,28 +28,74 @@ INSERT INTO debts (config, number) VALUES (?, ?)
 -- The longest unserved goes first, so that nobody starves when there are more configs than hands.
 UPDATE configs SET due_ms = served_ms WHERE key = ?
 
+-- name: next
+SELECT min(due_ms) FROM configs INDEXED BY configs_by_due WHERE due_ms IS NOT NULL
+
+-- name: next_host
+SELECT host FROM configs INDEXED BY configs_by_host WHERE host > ? AND due_ms IS NOT NULL ORDER BY host LIMIT 1
+
 -- name: claimable
-SELECT configs.key, configs.wire, configs.version, configs.schemes, configs.attempts, tasks.id, scopes.tenant, scopes.owner,
-       (SELECT min(number) FROM debts WHERE config = configs.key)
-FROM configs INDEXED BY configs_by_due CROSS JOIN tasks ON tasks.key = configs.task
+SELECT configs.key, configs.wire, configs.version, configs.schemes, configs.attempts, configs.failing_ms, tasks.id,
+       scopes.tenant, scopes.owner, (SELECT min(number) FROM debts WHERE config = configs.key)
+FROM configs INDEXED BY configs_by_host CROSS JOIN tasks ON tasks.key = configs.task
 CROSS JOIN scopes ON scopes.key = tasks.scope
-WHERE configs.due_ms <= ? ORDER BY configs.due_ms LIMIT ?
+WHERE configs.host = ? AND configs.due_ms <= ? ORDER BY configs.due_ms LIMIT ?
 
 -- name: claim
-UPDATE configs SET due_ms = :until_ms, claimed_until_ms = :until_ms, served_ms = :now_ms, attempts = attempts + 1
-WHERE key = :config
+UPDATE configs SET due_ms = :until_ms, claimed_until_ms = :until_ms, served_ms = :now_ms WHERE key = :config
 
 -- name: claimed
 SELECT key, (SELECT min(number) FROM debts WHERE config = configs.key) FROM configs
 WHERE task = (SELECT key FROM tasks WHERE id = ?) AND id = ? AND claimed_until_ms = ?
 
 -- name: put_off
-UPDATE configs SET due_ms = ?, claimed_until_ms = NULL WHERE key = ?
+UPDATE configs SET due_ms = :retry_ms, claimed_until_ms = NULL, attempts = attempts + :tried, failed = failed + :tried,
+    failing_ms = CASE WHEN :tried THEN coalesce(failing_ms, :now_ms) ELSE failing_ms END,
+    parked_ms = CASE WHEN :retry_ms IS NULL THEN :now_ms END, why = CASE WHEN :tried THEN :why ELSE why END
+WHERE key = :config
 
 -- name: pay
 DELETE FROM debts WHERE config = ? AND number = ?
 
 -- name: paid
-UPDATE configs SET claimed_until_ms = NULL, attempts = 0,
+UPDATE configs SET claimed_until_ms = NULL, attempts = 0, delivered = delivered + 1, failing_ms = NULL, why = '',
     due_ms = CASE WHEN EXISTS (SELECT 1 FROM debts WHERE config = configs.key) THEN served_ms END
+WHERE key = ?
+
+-- name: unclaim
+-- Whoever claimed them is gone: nobody else uses the file.
+UPDATE configs INDEXED BY configs_by_due SET due_ms = served_ms, claimed_until_ms = NULL
+WHERE due_ms > ? AND claimed_until_ms IS NOT NULL
+
+-- name: keys_due
+SELECT key FROM configs INDEXED BY configs_by_due WHERE due_ms > ? ORDER BY due_ms LIMIT ?
+
+-- name: keys_parked
+SELECT key FROM configs INDEXED BY configs_by_parking WHERE parked_ms > ? ORDER BY parked_ms LIMIT ?
+
+-- name: keys_of_task
+SELECT key FROM configs WHERE task = (SELECT key FROM tasks WHERE id = ?) ORDER BY id LIMIT ?
+
+-- name: key_of_config
+SELECT key FROM configs WHERE task = (SELECT key FROM tasks WHERE id = ?) AND id = ? LIMIT ?
+
+-- name: account
+SELECT scopes.tenant, scopes.owner, tasks.id, configs.id, configs.wire, configs.version,
+       (SELECT count(*) FROM debts WHERE config = configs.key), (SELECT min(number) FROM debts WHERE config = configs.key),
+       configs.delivered, configs.failed, configs.attempts, configs.due_ms, configs.claimed_until_ms IS NOT NULL,
+       configs.failing_ms, configs.parked_ms, configs.why
+FROM configs CROSS JOIN tasks ON tasks.key = configs.task CROSS JOIN scopes ON scopes.key = tasks.scope
+WHERE configs.key = ?
+
+-- name: retry
+UPDATE configs SET attempts = 0, failing_ms = NULL, parked_ms = NULL, why = '',
+    due_ms = CASE WHEN claimed_until_ms IS NOT NULL THEN due_ms
+                  WHEN EXISTS (SELECT 1 FROM debts WHERE config = configs.key) THEN served_ms END
+WHERE key = ?
+
+-- name: drop
+DELETE FROM debts WHERE config = ?
+
+-- name: dropped
+UPDATE configs SET attempts = 0, failing_ms = NULL, parked_ms = NULL, why = '', claimed_until_ms = NULL, due_ms = NULL
 WHERE key = ?

@@ -11,15 +11,23 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from a2a_server.adapters.sqlite import lists, push, receipts, schema, tasks, turns
+from a2a_server.adapters.sqlite import (
+    lists,
+    push,
+    push_accounts,
+    push_debts,
+    receipts,
+    schema,
+    tasks,
+    turns,
+)
 from a2a_server.adapters.sqlite.reader import Reader
 from a2a_server.adapters.sqlite.writer import Writer
 from a2a_server.domain.scope import Scope
+from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from a2a_server.ports.store import (
     Claimed,
-    Debt,
     Entry,
-    Hook,
     Lease,
     Once,
     Record,
@@ -45,6 +53,8 @@ class SqliteStore:
         self._door = asyncio.Lock()
         self._writer: Writer | None = None
         self._reader: Reader | None = None
+        self._last_host = ""
+        """Whose webhooks were claimed last; the next claim begins behind it."""
 
     async def open(self) -> None:
         """Raises `StoreRefused` when the file is somebody else's, newer, in use, or no database."""
@@ -58,6 +68,7 @@ class SqliteStore:
             undo.callback(os.close, lock)
             connection = undo.enter_context(closing(schema.connect_writer(self._path)))
             tasks.make_secret(connection)
+            push_debts.unclaim(connection)
             self._reader = Reader(self._path)
             undo.pop_all()
         self._lock = lock
@@ -108,8 +119,8 @@ class SqliteStore:
 
     # -- tasks
 
-    async def commit(self, write: Write) -> None:
-        await self._write(partial(tasks.commit, write=write))
+    async def commit(self, write: Write) -> bool:
+        return await self._write(partial(tasks.commit, write=write))
 
     async def load(self, scope: Scope, task_id: str) -> Record | None:
         return self._read(partial(tasks.load, scope=scope, task_id=task_id))
@@ -166,9 +177,29 @@ class SqliteStore:
         work = partial(push.delete_config, scope=scope, task_id=task_id, config_id=config_id)
         return await self._write(work, long=True)  # it may have thousands of debts
 
-    async def claim_debts(self, now_ms: int, until_ms: int, limit: int) -> Sequence[Debt]:
-        work = partial(push.claim_debts, now_ms=now_ms, until_ms=until_ms, limit=limit)
-        return await self._write(work, long=True)
+    async def next_debt(self) -> int | None:
+        return self._read(push_debts.next_debt)
 
-    async def settle(self, debt: Debt, retry_at_ms: int | None) -> bool:
-        return await self._write(partial(push.settle, debt=debt, retry_at_ms=retry_at_ms))
+    async def claim_debts(self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM) -> Sequence[Debt]:
+        """In steps, each in a transaction of its own: there may be many hosts, and they are walked on the loop."""
+        order = push_debts.Order(now_ms, until_ms, limit, rooms)
+        at = push_debts.Round(self._last_host, self._last_host)
+        claimed: list[Debt] = []
+        while order.limit > 0 and not at.over:
+            debts, at = await self._write(partial(push_debts.claim, order=order, at=at))
+            claimed += debts
+            order = push_debts.started(debts, order)
+        self._last_host = at.place
+        return claimed
+
+    async def settle(self, debt: Debt, setback: Setback | None) -> bool:
+        return await self._write(partial(push_debts.settle, debt=debt, setback=setback))
+
+    async def accounts(self, which: Which, limit: int) -> Sequence[Account]:
+        return await self._scan(partial(push_accounts.accounts, which=which, limit=limit))
+
+    async def retry_debts(self, which: Which) -> int:
+        return await self._write(partial(push_accounts.retry, which=which), long=True)
+
+    async def drop_debts(self, which: Which) -> int:
+        return await self._write(partial(push_accounts.drop, which=which), long=True)

@@ -31,22 +31,28 @@ class Stored(NamedTuple):
     shelved: int
     number: int
     state: int
+    watched: bool
+    """Whether it has push configs."""
 
 
-def commit(connection: sqlite3.Connection, write: Write) -> None:
+def commit(connection: sqlite3.Connection, write: Write) -> bool:
+    """Whether webhooks became payable by it."""
     if write.once is not None:
         receipts.check(connection, write, write.once)
-    key = _change(connection, write) if write.expected else _create(connection, write)
+    if write.expected:
+        key, watched = _change(connection, write)
+    else:
+        key, watched = _create(connection, write), False
     if write.entries:
         _append(connection, key, write.entries)
     if write.artifacts is not None:
         connection.execute(_SQL["artifacts"], (key, write.expected + len(write.entries), write.artifacts))
     if write.state is not None:
         connection.execute(_SQL["agent_state"], (key, write.state))
-    if write.configs or write.owe:
-        push.apply(connection, key, write)
+    owed = bool(watched or write.configs) and push.apply(connection, key, write)
     if write.once is not None:
         receipts.leave(connection, write.scope, write.once)
+    return owed
 
 
 def _create(connection: sqlite3.Connection, write: Write) -> int:
@@ -75,7 +81,7 @@ def _insert(connection: sqlite3.Connection, write: Write) -> int | None:
     return cursor.lastrowid
 
 
-def _change(connection: sqlite3.Connection, write: Write) -> int:
+def _change(connection: sqlite3.Connection, write: Write) -> tuple[int, bool]:
     row = connection.execute(_SQL["writable"], (write.task_id, write.scope.tenant, write.scope.owner)).fetchone()
     if row is None:
         raise StaleWrite(write.task_id)
@@ -89,7 +95,7 @@ def _change(connection: sqlite3.Connection, write: Write) -> int:
             connection.execute(_SQL["leave"], (key, stored.state))
             connection.execute(_SQL["enter"], (key, head.state))
     turns.apply(connection, key, write)
-    return key
+    return key, stored.watched
 
 
 def _columns(write: Write, head: Head, shelved: int) -> tuple[str, int, int, int, int, bytes]:

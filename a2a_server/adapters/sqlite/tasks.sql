@@ -1,7 +1,8 @@
 -- name: writable
--- What a writer must know about a task: one seek each in tasks, leases, artifacts and the index of events.
+-- What a writer must know about a task: one seek each in tasks, leases, artifacts and the indexes of events and configs.
 SELECT tasks.key, coalesce(leases.epoch, 1), max(tasks.shelved, coalesce(artifacts.number, 0)),
-       max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)), tasks.state
+       max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)), tasks.state,
+       EXISTS (SELECT 1 FROM configs WHERE task = tasks.key)
 FROM tasks LEFT JOIN leases ON leases.task = tasks.key LEFT JOIN artifacts ON artifacts.task = tasks.key
 WHERE tasks.id = ? AND tasks.scope = (SELECT key FROM scopes WHERE tenant = ? AND owner = ?)
 

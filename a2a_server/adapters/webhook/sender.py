@@ -16,8 +16,8 @@ from a2a_server.adapters.webhook.sockets import Sockets
 from a2a_server.domain.webhooks import Policy, faults_of, target_of
 from a2a_server.errors import Violation
 from a2a_server.ports.clock import Clock
+from a2a_server.ports.hooks import Hook
 from a2a_server.ports.push_sender import Notice, Outcome
-from a2a_server.ports.store import Hook
 from generated import a2a_pb2 as pb
 
 _MOST_READ = 16 * 1024
@@ -62,7 +62,7 @@ class WebhookSender:
 
     async def send(self, notice: Notice) -> Outcome:
         """Judge the config again: the policy may have become stricter since it was made."""
-        if self.faults(notice.hook.config):
+        if not self._may_be_called(notice.hook):
             return REFUSED_CONFIG
         try:
             return await self._attempt(notice)
@@ -70,7 +70,7 @@ class WebhookSender:
             return of_failure(error) if self._connections else CLOSED
 
     async def challenge(self, hook: Hook) -> bool:
-        if self.faults(hook.config):
+        if not self._may_be_called(hook):
             return False
         try:
             return await echoes(self._ready(), target_of(hook.config.url), self._user_agent, self._timeout)
@@ -79,6 +79,9 @@ class WebhookSender:
 
     def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:
         return faults_of(config, self._policy, prefix)
+
+    def _may_be_called(self, hook: Hook) -> bool:
+        return bool(hook.config.url) and not self.faults(hook.config)
 
     async def _attempt(self, notice: Notice) -> Outcome:
         url = URL(target_of(notice.hook.config.url).url, encoded=True)

@@ -28,12 +28,12 @@ class Disk(MemoryStore):
         self.open_gate.set()
         self.errors: list[Exception] = []
 
-    async def commit(self, write: Write) -> None:
+    async def commit(self, write: Write) -> bool:
         self.writes.append(write)
         await self.open_gate.wait()
         if self.errors:
             raise self.errors.pop(0)
-        await super().commit(write)
+        return await super().commit(write)
 
 
 @dataclass

@@ -1,0 +1,105 @@
+"""Webhooks that are owed: claimed by host, settled one by one (spec: PAID-01, PAID-02, PAID-03)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from a2a_server.adapters.sqlite.push import hook_of
+from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.hooks import Debt, Rooms, Setback
+
+_SQL = queries("push.sql")
+
+MOST_AT_ONCE = 32
+"""Debts claimed in one transaction, whose statements run on the event loop."""
+_HOSTS_AT_ONCE = 256
+"""Hosts looked at in one transaction, for the same reason."""
+
+_EVER = -(2**63)
+
+
+class Round(NamedTuple):
+    """How far a claim has come around the hosts."""
+
+    place: str
+    """The host looked at last; the next one is the first of those behind it."""
+    stop: str
+    """Where the round began, and ends."""
+    turned: bool = False
+    over: bool = False
+
+
+class Order(NamedTuple):
+    """What a claim asks for."""
+
+    now_ms: int
+    until_ms: int
+    limit: int
+    rooms: Rooms
+
+
+def next_debt(connection: sqlite3.Connection) -> int | None:
+    row = connection.execute(_SQL["next"]).fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def unclaim(connection: sqlite3.Connection) -> None:
+    connection.execute(_SQL["unclaim"], (_EVER,))
+
+
+def claim(connection: sqlite3.Connection, order: Order, at: Round) -> tuple[list[Debt], Round]:
+    """A part of a round: debts of the next hosts, and how far it has come."""
+    debts: list[Debt] = []
+    room = min(order.limit, MOST_AT_ONCE)
+    for _ in range(_HOSTS_AT_ONCE):
+        if len(debts) >= room:
+            break
+        at = _next(connection, at)
+        if at.over:
+            break
+        wanted = min(order.rooms.of(at.place), room - len(debts))
+        if wanted > 0:
+            debts += _claim_of(connection, order, at.place, wanted)
+    return debts, at
+
+
+def _next(connection: sqlite3.Connection, at: Round) -> Round:
+    row = connection.execute(_SQL["next_host"], (at.place,)).fetchone()
+    if row is None:
+        return at._replace(over=True) if at.turned else _next(connection, Round("", at.stop, turned=True))
+    return at._replace(over=True) if at.turned and row[0] > at.stop else at._replace(place=row[0])
+
+
+def _claim_of(connection: sqlite3.Connection, order: Order, host: str, limit: int) -> Iterator[Debt]:
+    rows = connection.execute(_SQL["claimable"], (host, order.now_ms, limit)).fetchall()
+    marks = [{"config": row[0], "until_ms": order.until_ms, "now_ms": order.now_ms} for row in rows]
+    connection.executemany(_SQL["claim"], marks)
+    for _, *kept, attempts, failing_ms, task_id, tenant, owner, number in rows:
+        yield Debt(Scope(tenant, owner), task_id, number, hook_of(*kept), attempts, order.until_ms, host, failing_ms)
+
+
+def settle(connection: sqlite3.Connection, debt: Debt, setback: Setback | None) -> bool:
+    row = connection.execute(_SQL["claimed"], (debt.task_id, debt.hook.config.id, debt.until_ms)).fetchone()
+    if row is None or row[1] != debt.number:
+        return False
+    config = row[0]
+    if setback is not None:
+        connection.execute(_SQL["put_off"], {**setback._asdict(), "config": config})
+        return True
+    connection.execute(_SQL["pay"], (config, debt.number))
+    connection.execute(_SQL["paid"], (config,))
+    return True
+
+
+def started(debts: Sequence[Debt], order: Order) -> Order:
+    """The order for the rest of a round: what was claimed takes its room."""
+    if not debts:
+        return order
+    known = dict(order.rooms.known)
+    for debt in debts:
+        known[debt.host] = order.rooms.of(debt.host) if debt.host not in known else known[debt.host]
+        known[debt.host] -= 1
+    return order._replace(limit=order.limit - len(debts), rooms=order.rooms._replace(known=known))
