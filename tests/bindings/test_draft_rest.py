@@ -1,4 +1,4 @@
-"""The draft over REST: every operation, on all forms of its path (spec: DRFT-01, DRFT-02, DRFT-04)."""
+"""The draft over REST: every operation, on all forms of its path (spec: DRFT-01, DRFT-02)."""
 
 from __future__ import annotations
 
@@ -8,30 +8,10 @@ from typing import Any
 import pytest
 
 from tests.bindings.actors import Gate, waiting
-from tests.support.door_draft import FORMS, TENANTS, draft_serving, kinds, say, texts, violations
+from tests.support.door_draft import FORMS, draft_serving, kinds, on_all_paths, say, texts, violations
 from tests.support.door_old import WHERE, Where
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
-
-URL = "https://hooks.example/a2a"
-HOOK = {"url": URL, "token": "t-1", "authentication": {"schemes": ["Bearer"], "credentials": "c"}}
-SHOWN = {"url": URL, "token": "****", "authentication": {"schemes": ["Bearer"], "credentials": "****"}}
-
-ON_ALL_PATHS = [
-    pytest.mark.parametrize("form", FORMS),
-    pytest.mark.parametrize("tenant", TENANTS),
-    pytest.mark.parametrize("where", WHERE),
-]
-
-
-def on_all_paths(test: Any) -> Any:
-    for mark in ON_ALL_PATHS:
-        test = mark(test)
-    return test
-
-
-def config_name(task: Any, config_id: str) -> str:
-    return f"tasks/{task['id']}/pushNotificationConfigs/{config_id}"
 
 
 @pytest.mark.req("DRFT-01", "DRFT-02")
@@ -100,25 +80,6 @@ async def test_a_task_is_subscribed_to_with_either_verb(where: Where, tenant: st
             assert kinds([event async for event in found])[-1] == "completed!"
         problem = await client.refused(verb, f"{tenant}{form}/tasks/{task_id}:subscribe")
         assert (problem["status"], problem["reason"]) == (400, "UNSUPPORTED_OPERATION")  # CONF-13
-
-
-@pytest.mark.req("DRFT-01", "DRFT-04")
-@on_all_paths
-async def test_push_configs_live_on_their_paths(where: Where, tenant: str, form: str) -> None:
-    root = tenant + form
-    async with draft_serving(Stage().agent, where, push_notifications=True) as (_, client):
-        task = (await client.told("POST", f"{root}/message:send", say("paint", skill="ask")))["task"]
-        path = f"{root}/tasks/{task['id']}/pushNotificationConfigs"
-        name = config_name(task, "w1")
-        expected = {"name": name, "pushNotificationConfig": {"id": "w1", **SHOWN}}
-        body = {"name": name, "pushNotificationConfig": HOOK}
-        assert await client.told("POST", f"{path}?configId=w1", body) == expected
-        assert await client.told("GET", f"{path}/w1") == expected
-        assert await client.told("GET", path) == {"configs": [expected]}
-        gone = await client.rest("DELETE", f"{path}/w1")
-        assert (gone.status, gone.json) == (204, None)
-        assert await client.told("GET", path) == {}
-        assert (await client.refused("GET", f"{path}/w1"))["status"] == 404
 
 
 @pytest.mark.req("DRFT-01", "XCARD-01", "XCARD-03")
@@ -196,88 +157,6 @@ async def test_parts_of_all_kinds_come_and_go() -> None:
     async with draft_serving(stage.agent) as (_, client):
         task = (await client.told("POST", "/v1/message:send", say(parts=parts)))["task"]
         assert task["history"][0]["parts"] == parts
-
-
-@pytest.mark.req("DRFT-04", "ERRS-05")
-@pytest.mark.parametrize(
-    ("query", "body", "found"),
-    [
-        (
-            "?configId=w1",
-            {"name": "tasks/other/pushNotificationConfigs/w1", "pushNotificationConfig": HOOK},
-            {"name": 'is "TASK" in the URL and "other" in the body; they must be the same'},
-        ),
-        (
-            "?configId=w1",
-            {"name": "tasks/TASK/pushNotificationConfigs/w2", "pushNotificationConfig": HOOK},
-            {"pushNotificationConfig.id": 'is "w1" in the URL and "w2" in the body; they must be the same'},
-        ),
-        (
-            "?configId=w1",
-            {"pushNotificationConfig": {"id": "w2", **HOOK}},
-            {"pushNotificationConfig.id": 'is "w1" in the URL and "w2" in the body; they must be the same'},
-        ),
-        (
-            "",
-            {"name": "w1", "pushNotificationConfig": HOOK},
-            {"name": 'must be a name such as "tasks/{id}/pushNotificationConfigs/{config id}", got "w1"'},
-        ),
-        (
-            "?configId=a&configId=b",
-            {"pushNotificationConfig": HOOK},
-            {"configId": "is given 2 times and takes one value"},
-        ),
-        ("", {"url": URL}, {"url": 'is for "pushNotificationConfig" to hold'}),
-        ("?configId=w1", {"pushNotificationConfig": {}}, {"pushNotificationConfig.url": "is required"}),
-        (
-            "",
-            {"pushNotificationConfig": {**HOOK, "url": "ftp://x"}},
-            {"pushNotificationConfig.url": "must be an absolute http or https URL"},
-        ),
-    ],
-)
-async def test_where_a_config_goes_is_said_without_contradiction(query: str, body: Any, found: Any) -> None:
-    async with draft_serving(Stage().agent, push_notifications=True) as (_, client):
-        task = (await client.told("POST", "/v1/message:send", say("paint", skill="ask")))["task"]
-
-        def filled(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: filled(item) for name, item in value.items()}
-            return value.replace("TASK", task["id"]) if isinstance(value, str) else value
-
-        path = f"/v1/tasks/{task['id']}/pushNotificationConfigs"
-        told = violations(await client.refused("POST", path + query, filled(body)))
-        assert {name: told[name][: len(filled(text))] for name, text in found.items()} == filled(found)
-        assert await client.told("GET", path) == {}
-
-
-@pytest.mark.req("DRFT-04")
-async def test_the_name_and_the_id_may_be_absent() -> None:
-    async with draft_serving(Stage().agent, push_notifications=True) as (_, client):
-        task = (await client.told("POST", "/v1/message:send", say("paint", skill="ask")))["task"]
-        path = f"/v1/tasks/{task['id']}/pushNotificationConfigs"
-        made = await client.told("POST", path, {"pushNotificationConfig": HOOK})
-        given = made["pushNotificationConfig"]["id"]
-        assert made == {"name": config_name(task, given), "pushNotificationConfig": {"id": given, **SHOWN}}
-        again = await client.told("POST", f"{path}?config_id=w1", {"pushNotificationConfig": {"id": "w1", **HOOK}})
-        assert again["name"] == config_name(task, "w1")
-        inner = {**HOOK, "id": "w2"}
-        wrapped = await client.told("POST", path, {"config": {"pushNotificationConfig": inner}, "configId": "w2"})
-        assert wrapped["name"] == config_name(task, "w2")
-        first = await client.told("GET", f"{path}?pageSize=2")
-        assert (len(first["configs"]), bool(first["nextPageToken"])) == (2, True)
-        rest = await client.told("GET", f"{path}?pageSize=2&pageToken={first['nextPageToken']}")
-        assert len(rest["configs"]) == 1
-
-
-@pytest.mark.req("DRFT-02")
-async def test_a_send_may_bring_its_config() -> None:
-    async with draft_serving(Stage().agent, push_notifications=True) as (_, client):
-        sent = say("paint", skill="ask")
-        sent["configuration"]["pushNotificationConfig"] = {"id": "w", **HOOK}
-        task = (await client.told("POST", "/v1/message:send", sent))["task"]
-        path = f"/v1/tasks/{task['id']}/pushNotificationConfigs"
-        assert [config["name"] for config in (await client.told("GET", path))["configs"]] == [config_name(task, "w")]
 
 
 @pytest.mark.req("DRFT-02", "LIST-01")

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
+import pytest
 from yarl import URL
 
 from gateway.options import Options
 from tests.support.door_events import Event, events, loads
-from tests.support.door_old import GATEWAYS, Answer, Where, named
+from tests.support.door_old import GATEWAYS, WHERE, Answer, Where, named
 from tests.support.doors import OPTIONS, http_door
 from tests.support.world import World, serving
 
@@ -164,6 +165,13 @@ async def draft_door(upstream: Any, options: Options = WITH_DRAFT, **chosen: Any
 
 def session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), timeout=aiohttp.ClientTimeout(total=None))
+
+
+def on_all_paths(test: Any) -> Any:
+    """Run a test with each form of a path, through either gateway."""
+    for name, values in (("form", FORMS), ("tenant", TENANTS), ("where", WHERE)):
+        test = pytest.mark.parametrize(name, values)(test)
+    return test
 
 
 # -- what clients say

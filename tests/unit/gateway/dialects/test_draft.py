@@ -264,6 +264,7 @@ def test_a_config_may_be_made_in_many_words(told: Any) -> None:
             {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'},
         ),
         ({"config": []}, {"config": "must be an object, got a list"}),
+        ([], {"": "must be an object, got a list"}),
         (
             {"config": {"pushNotificationConfig": {"url": 1}}},
             {"config.pushNotificationConfig.url": "must be a string, got 1"},
