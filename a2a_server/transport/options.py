@@ -23,6 +23,8 @@ class GrpcOptions:
     """Calls open at once on one connection; further ones wait in the client."""
     max_concurrent_calls: Count = 20_000
     """Calls open at once on all connections; further ones are refused by gRPC as RESOURCE_EXHAUSTED."""
+    accept_ahead: Annotated[int, Ge(0)] = 16
+    """Calls of one method that gRPC may hand over at once; with 0 it hands over one by one, which takes far longer."""
     keepalive_time: Seconds = 60.0
     """How long a connection may be silent before the server pings it."""
     keepalive_timeout: Seconds = 20.0

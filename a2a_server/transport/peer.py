@@ -6,9 +6,9 @@ The servicers of all versions share this.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeAlias, cast
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
@@ -20,6 +20,7 @@ from a2a_server.transport.streams import Cut, OpenStream
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Unary = Callable[[bytes, Context], Awaitable[bytes]]
 Streaming = Callable[[bytes, Context], AsyncIterator[bytes]]
+Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 _FIRST_ITEM = 0.5
 """How many seconds the first item of a stream that is to be cut may take; less than a server takes to stop."""
@@ -29,15 +30,17 @@ def handlers(
     service: ServiceDescriptor,
     unary: Callable[[MethodDescriptor], Unary],
     streaming: Callable[[MethodDescriptor], Streaming],
-) -> grpc.GenericRpcHandler:
-    """Serve all RPCs of a service. Plain functions, not methods: grpc.aio inspects them at every call, and unwraps."""
-    made: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-        method.name: grpc.unary_stream_rpc_method_handler(cast("Any", streaming(method)))
+) -> Mapping[str, Handler]:
+    """Serve all RPCs of a service, by their full names.
+
+    Plain functions, not methods: grpc.aio inspects them at every call, and unwraps.
+    """
+    return {
+        f"/{service.full_name}/{method.name}": grpc.unary_stream_rpc_method_handler(cast("Any", streaming(method)))
         if method.server_streaming
         else grpc.unary_unary_rpc_method_handler(cast("Any", unary(method)))
         for method in service.methods
     }
-    return grpc.method_handlers_generic_handler(service.full_name, made)
 
 
 def metadata_of(context: Context) -> dict[str, tuple[str, ...]]:

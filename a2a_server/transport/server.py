@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 import grpc
+import structlog
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
+from a2a_server.transport.accepting import Acceptor, core_of
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.peer import Handler
 from a2a_server.transport.servicer import Servicer
 from a2a_server.transport.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.tls import credentials
@@ -22,6 +26,8 @@ SERVICES = (
     discovery_pb2.DESCRIPTOR.services_by_name["Discovery"],
 )
 LEGACY = a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"]
+
+log = structlog.get_logger(__name__)
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 
@@ -60,14 +66,28 @@ class GrpcDoor:
     ) -> None:
         """Answer calls, those of 0.3 if there is somebody to answer them."""
         names = [service.full_name for service in services]
-        self._server.add_generic_rpc_handlers([servicer.handlers(service) for service in services])
+        handlers = dict(chain.from_iterable(servicer.handlers(service).items() for service in services))
         if legacy is not None:
             names.append(LEGACY.full_name)
-            self._server.add_generic_rpc_handlers([legacy.handlers(LEGACY)])
+            handlers |= legacy.handlers(LEGACY)
+        acceptor = self._acceptor(handlers)
         self._add_helpers([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
         await self._server.start()
+        if acceptor is not None:
+            acceptor.start()
         for name in ("", *names):
             await self._health.set(name, _SERVING)
+
+    def _acceptor(self, handlers: Mapping[str, Handler]) -> Acceptor | None:
+        """Whoever takes the calls of these methods, if it is not grpc.aio."""
+        options = self._options
+        core = core_of(self._server) if options.accept_ahead else None
+        if core is not None:
+            return Acceptor(core, handlers, ahead=options.accept_ahead, most=options.max_concurrent_calls)
+        if options.accept_ahead:
+            log.warning("grpc.accepts_one_by_one", grpcio=grpc.__version__)
+        self._server.add_generic_rpc_handlers([_ByName(handlers)])
+        return None
 
     def _add_helpers(self, shown: Sequence[str]) -> None:
         target = cast("grpc.aio.Server", _GenericHandlers(self._server))
@@ -83,6 +103,16 @@ class GrpcDoor:
     async def stop(self, grace: float | None) -> None:
         """Let calls end for `grace` seconds, then cut what is left."""
         await self._server.stop(grace)
+
+
+class _ByName(grpc.GenericRpcHandler):
+    """Handlers by the full names of their methods."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        return self._handlers.get(handler_call_details.method)
 
 
 class _GenericHandlers:

@@ -7,18 +7,17 @@ class, and a stream's items are serialised already, once for all readers.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, cast
 
-import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_server.errors import A2AError, ErrorCodes
 from a2a_server.transport import peer
-from a2a_server.transport.peer import Context, Streaming, Unary
+from a2a_server.transport.peer import Context, Handler, Streaming, Unary
 from a2a_server.transport.pipeline import Envelope, Pipeline, decode
 
 
@@ -31,8 +30,8 @@ class Servicer:
     peer_names: bool = False
     """Whether to read the names in the peer's certificate."""
 
-    def handlers(self, service: ServiceDescriptor) -> grpc.GenericRpcHandler:
-        """Serve all RPCs of a service."""
+    def handlers(self, service: ServiceDescriptor) -> Mapping[str, Handler]:
+        """Serve all RPCs of a service, by their full names."""
         return peer.handlers(service, self._unary, self._streaming)
 
     def _unary(self, method: MethodDescriptor) -> Unary:

@@ -6,11 +6,10 @@ size is the whole list, and who subscribes to a finished task is shown it once (
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, NamedTuple, cast
 
-import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -23,7 +22,7 @@ from a2a_server.errors import A2AError, ErrorCodes
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.subscribe import TaskOverError
 from a2a_server.transport import extensions, peer, schemes
-from a2a_server.transport.peer import Context, Streaming, Unary
+from a2a_server.transport.peer import Context, Handler, Streaming, Unary
 from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Reply, decode
 from a2a_server.transport.versions import LEGACY
 from generated import a2a_pb2 as pb
@@ -81,8 +80,8 @@ class LegacyServicer:
         self._peer_names = peer_names
         self._retellings = Retellings(options)
 
-    def handlers(self, service: ServiceDescriptor) -> grpc.GenericRpcHandler:
-        """Serve all RPCs of a service."""
+    def handlers(self, service: ServiceDescriptor) -> Mapping[str, Handler]:
+        """Serve all RPCs of a service, by their full names."""
         return peer.handlers(service, self._unary, self._streaming)
 
     def _unary(self, method: MethodDescriptor) -> Unary:

@@ -1,0 +1,150 @@
+"""Calls that are taken many at once: nothing about them differs but the time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import grpc
+import pytest
+from google.protobuf.message import Message
+from structlog.testing import capture_logs
+
+from a2a_server.operations.call import Call
+from a2a_server.transport import accepting
+from a2a_server.transport.options import GrpcOptions
+from generated import a2a_pb2 as pb
+from tests.unit.transport.doors import open_door, refused
+
+REQUEST = pb.GetTaskRequest(id="t")
+ONE_BY_ONE = GrpcOptions(accept_ahead=0)
+
+
+class Crowd:
+    """An operation in which calls wait for each other."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.inside = 0
+        self.full = asyncio.Event()
+
+    async def __call__(self, call: Call, request: Message) -> Message:
+        self.inside += 1
+        if self.inside == self.size:
+            self.full.set()
+        await self.full.wait()
+        return pb.Task(id="t")
+
+
+async def test_this_grpc_is_built_as_it_has_to_be() -> None:
+    server = grpc.aio.server()
+    assert accepting.core_of(server) is not None
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 2, 16])
+async def test_more_calls_than_were_asked_for_are_all_answered(ahead: int) -> None:
+    crowd = Crowd(100)
+    async with open_door({"GetTask": crowd}, options=GrpcOptions(accept_ahead=ahead)) as door:
+        async with asyncio.timeout(20):
+            answers = await asyncio.gather(*[door.stub.GetTask(REQUEST) for _ in range(100)])
+        assert [answer.id for answer in answers] == ["t"] * 100
+
+
+@pytest.mark.req("LIMT-01")
+@pytest.mark.parametrize("ahead", [0, 1, 16])
+@pytest.mark.parametrize("most", [1, 5])
+async def test_the_bound_is_kept_whoever_takes_the_call(ahead: int, most: int) -> None:
+    inside, gate = 0, asyncio.Event()
+
+    async def hold(call: Call, request: Message) -> Message:
+        nonlocal inside
+        inside += 1
+        await gate.wait()
+        return pb.Task(id="t")
+
+    options = GrpcOptions(max_concurrent_calls=most, accept_ahead=ahead)
+    async with open_door({"GetTask": hold}, options=options) as door:
+        held = [asyncio.ensure_future(door.stub.GetTask(REQUEST)) for _ in range(most)]
+        async with asyncio.timeout(10):
+            while inside < most:  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0.01)
+        for _ in range(20):  # whoever's turn it is
+            refusal = await refused(lambda: door.stub.GetTask(REQUEST))
+            assert refusal.code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        gate.set()
+        assert len(await asyncio.gather(*held)) == most
+        for _ in range(20):  # and there is room again, whoever's turn it is
+            await _there_is_room(door.stub)
+
+
+async def test_calls_that_end_badly_make_room_too() -> None:
+    async with open_door(options=GrpcOptions(max_concurrent_calls=1, accept_ahead=3)) as door:
+        for _ in range(20):
+            await refused(lambda: door.stub.CancelTask(pb.CancelTaskRequest(id="t")))  # no such operation here
+            stream = door.stub.SendStreamingMessage(pb.SendMessageRequest())
+            await stream.read()
+            stream.cancel()
+            await _there_is_room(door.stub)
+
+
+async def _there_is_room(stub: Any) -> None:
+    """A call is over a moment after its answer, and a canceled one when the server hears of it."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                await stub.GetTask(REQUEST)
+            except grpc.aio.AioRpcError as error:
+                if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED:
+                    raise
+                await asyncio.sleep(0.01)
+            else:
+                return
+
+
+async def test_an_unknown_method_is_still_unknown() -> None:
+    async with open_door() as door:
+        refusal = await refused(lambda: cast("Any", door.channel.unary_unary("/lf.a2a.v1.A2AService/Guess"))(b""))
+        assert refusal.code == grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_nothing_is_left_running_when_the_server_stops() -> None:
+    before = asyncio.all_tasks()
+    async with open_door() as door:
+        await door.stub.GetTask(REQUEST)
+    async with asyncio.timeout(5):
+        while asyncio.all_tasks() - before:  # noqa: ASYNC110 - nobody announces it
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("missing", ["_handle_rpc", "_schedule_rpc_coro", "_MethodResolver", "_RequestCallError"])
+async def test_another_grpc_takes_calls_as_it_always_did(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepting, "_grpc", _Without(accepting._grpc, missing))  # noqa: SLF001 - as if it were another
+    with capture_logs() as logs:
+        async with open_door() as door:
+            assert (await door.stub.GetTask(REQUEST)).id == "t"
+    assert [entry["event"] for entry in logs] == ["grpc.accepts_one_by_one"]
+
+
+async def test_functions_with_other_parameters_are_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepting, "_FUNCTIONS", {"_handle_rpc": ("method", "state")})
+    assert accepting.core_of(grpc.aio.server()) is None
+
+
+async def test_whoever_wants_calls_one_by_one_is_not_warned() -> None:
+    with capture_logs() as logs:
+        async with open_door(options=ONE_BY_ONE) as door:
+            assert (await door.stub.GetTask(REQUEST)).id == "t"
+    assert not logs
+
+
+class _Without:
+    """gRPC's module, but for one name."""
+
+    def __init__(self, module: Any, missing: str) -> None:
+        self._module = module
+        self._missing = missing
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._missing:
+            raise AttributeError(name)
+        return getattr(self._module, name)
