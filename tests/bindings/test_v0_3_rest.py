@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -17,7 +15,6 @@ from tests.support.doors import OPTIONS
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
 
-URL = "https://hooks.example/a2a"
 KIND_DEFAULT = Options(legacy_json="kind", forward_headers=OPTIONS.forward_headers)
 
 pytestmark = pytest.mark.parametrize("where", WHERE)
@@ -127,91 +124,6 @@ async def test_the_card_is_the_extended_one(where: Where) -> None:
         in_proto = {"apiKeySecurityScheme": {"location": "header", "name": "x-user"}}
         assert scheme.items() >= ({} if options is KIND_DEFAULT else in_proto).items()
         assert ("apiKeySecurityScheme" in scheme) is (options is not KIND_DEFAULT)
-
-
-def config_of(told: Any, task_id: str) -> tuple[str, Any]:
-    """Where an answer says that a config is, whichever spelling it is in, and the config itself."""
-    inner = told["pushNotificationConfig"]
-    if "name" in told:
-        assert told["name"] == f"tasks/{task_id}/pushNotificationConfigs/{inner['id']}"
-        return "proto", inner
-    assert told["taskId"] == task_id
-    return "kind", inner
-
-
-def inner(**more: Any) -> dict[str, Any]:
-    return {"pushNotificationConfig": {"url": URL, **more}}
-
-
-def named(task: str, config_id: object, **more: Any) -> dict[str, Any]:
-    return {"name": f"tasks/{task}/pushNotificationConfigs/{config_id}", **inner(**more)}
-
-
-FORMS: dict[str, Callable[..., dict[str, Any]]] = {
-    "wrapped": lambda _, **more: {"config": inner(**more)},
-    "wrapped, as the SDK for Python does": lambda task, **more: {
-        "parent": f"tasks/{task}",
-        "config": named(task, more.get("id"), **more),
-    },
-    "bare": lambda _, **more: inner(**more),
-    "bare, named": lambda task, **more: named(task, more.get("id", ""), **more),
-    "of the schema": lambda task, **more: {"taskId": task, **inner(**more)},
-}
-
-
-@pytest.mark.req("LRES-01", "LRES-06", "LRES-07")
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("root", ["tasks", "task"])
-async def test_a_config_is_created_in_any_form(form: str, root: str, where: Where) -> None:
-    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
-        task = (await client.call("message/send", say("paint", skill="ask")))["id"]
-        path = f"/v1/{root}/{task}/pushNotificationConfigs"
-        spelling, made = config_of(await client.told("POST", path, FORMS[form](task)), task)
-        assert made["id"]
-        assert spelling == ("kind" if form == "of the schema" else "proto")
-        _, own = config_of(await client.told("POST", path, FORMS[form](task, id="own")), task)
-        assert own == {"id": "own", "url": URL}
-        _, asked = config_of(await client.told("POST", f"{path}?configId=q", FORMS["bare"](task)), task)
-        assert asked["id"] == "q"
-        _, same = config_of(await client.told("POST", f"{path}?configId=own", FORMS[form](task, id="own")), task)
-        assert same["id"] == "own"
-        listed = (await client.told("GET", f"/v1/tasks/{task}/pushNotificationConfigs"))["configs"]
-        assert sorted(config_of(told, task)[1]["id"] for told in listed) == sorted(["own", "q", made["id"]])
-
-
-@pytest.mark.req("LRES-01", "LRES-06")
-async def test_configs_are_got_listed_in_pages_and_deleted(where: Where) -> None:
-    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
-        task = (await client.call("message/send", say("paint", skill="ask")))["id"]
-        path = f"/v1/tasks/{task}/pushNotificationConfigs"
-        for number in range(3):
-            await client.told("POST", f"{path}?configId=c-{number}", FORMS["bare"](task))
-        name = f"tasks/{task}/pushNotificationConfigs/c-1"
-        got = {"name": name, "pushNotificationConfig": {"id": "c-1", "url": URL}}
-        assert await client.told("GET", f"{path}/c-1") == got
-        whole = await client.told("GET", path)
-        assert [*whole] == ["configs"]
-        assert len(whole["configs"]) == 3
-        page = await client.told("GET", f"{path}?pageSize=2")
-        assert len(page["configs"]) == 2
-        rest = await client.told("GET", f"{path}?pageSize=2&pageToken={quote(page['nextPageToken'])}")
-        assert page["configs"] + rest["configs"] == whole["configs"]
-        assert await client.told("DELETE", f"{path}/c-1") == {}
-        assert len((await client.told("GET", path))["configs"]) == 2
-        error = await client.refused("GET", f"{path}/c-1")
-        assert (error["code"], error["details"][0]["metadata"]["jsonrpcCode"]) == (404, "-32001")
-
-
-@pytest.mark.req("LRES-06")
-@pytest.mark.parametrize("member", ["pushNotification", "pushNotificationConfig", "push_notification"])
-@pytest.mark.parametrize("words", [say, tell])
-async def test_a_config_comes_with_a_send_by_any_of_its_names(member: str, words: Any, where: Where) -> None:
-    """CONF-33: the schema and the proto call it differently, and both are read."""
-    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
-        body = words("paint", skill="ask", configuration={"blocking": True, member: {"id": "i", "url": URL}})
-        task = (await client.told("POST", "/v1/message:send", body))["task"]["id"]
-        listed = (await client.told("GET", f"/v1/tasks/{task}/pushNotificationConfigs"))["configs"]
-    assert [config_of(told, task)[1]["id"] for told in listed] == ["i"]
 
 
 @pytest.mark.req("LRES-02", "LRES-05")
