@@ -25,6 +25,10 @@ class Notice(NamedTuple):
     content_type: str
     body: bytes
 
+    def __repr__(self) -> str:
+        """Which one it is: what it says belongs to its receiver (SECR-03)."""
+        return f"Notice({self.hook!r}, number={self.number}, delivery_id={self.delivery_id!r}, attempt={self.attempt})"
+
 
 class Outcome(NamedTuple):
     """What became of an attempt."""
@@ -55,7 +59,7 @@ class PushSender(Protocol):
         ...
 
     async def challenge(self, hook: Hook) -> bool:
-        """Whether the receiver proves that it wants these webhooks (SSRF-05); True where nobody asks it to."""
+        """Ask the receiver once whether it wants these webhooks (SSRF-05)."""
         ...
 
     def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ssl
 from types import SimpleNamespace
 
@@ -19,8 +20,10 @@ _KEPT = 15.0
 """Seconds that an idle connection is kept."""
 MOST_OPEN = 256
 """Beyond as many connections no idle ones are kept."""
+_RESENT = 2
 _LONGEST_LINE = 8_190
 _MOST_HEADERS = 64
+_LONGEST_PIECE = 2**20
 
 
 class Trip:
@@ -63,16 +66,16 @@ class Connections:
         A receiver may close a kept connection at the moment it is used again. That says nothing about the receiver, and
         aiohttp repeats only what is harmless to repeat. Webhooks are: they have a delivery id.
         """
-        if self._sockets.open > MOST_OPEN:
+        if self._sockets.more_than(MOST_OPEN):
             headers = {**headers, "Connection": "close"}
-        for _ in range(2):
+        for _ in range(_RESENT):
             trip = Trip()
             try:
                 return await self._once(verb, url, headers, body, trip)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 if not trip.reused:
                     raise
-        return await self._once(verb, url, {**headers, "Connection": "close"}, body, Trip())
+        return await self._once(verb, url, headers, body, Trip())
 
     async def close(self) -> None:
         await self._session.close()
@@ -82,8 +85,10 @@ class Connections:
     async def _once(
         self, verb: str, url: URL, headers: dict[str, str], body: bytes | None, trip: Trip
     ) -> aiohttp.ClientResponse:
+        # A long body is written in pieces, with pauses for other work.
+        data = io.BytesIO(body) if body and len(body) > _LONGEST_PIECE else body
         return await self._session.request(
-            verb, url, headers=headers, data=body, allow_redirects=False, trace_request_ctx=trip
+            verb, url, headers=headers, data=data, allow_redirects=False, trace_request_ctx=trip
         )
 
 

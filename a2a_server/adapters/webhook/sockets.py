@@ -24,11 +24,11 @@ class RefusedAddressError(OSError):
 
 
 class Sockets:
-    """Makes sockets, and knows how many of them are open."""
+    """Makes sockets, and knows whether many of them are open."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
-        self._made: WeakSet[socket.socket] = WeakSet()  # transports drop theirs when they close
+        self._made: WeakSet[socket.socket] = WeakSet()  # the transports' own
 
     def __call__(self, info: AddrInfoType) -> socket.socket:
         family, kind, proto, _, address = info
@@ -38,9 +38,9 @@ class Sockets:
         self._made.add(made)
         return made
 
-    @property
-    def open(self) -> int:
-        return len(self._made)
+    def more_than(self, count: int) -> bool:
+        """Whether so many are open; closed ones may linger a while, as garbage of their transports."""
+        return len(self._made) > count and sum(made.fileno() >= 0 for made in self._made) > count
 
     def _is_refused(self, text: str) -> bool:
         try:

@@ -1,0 +1,217 @@
+"""What a receiver gets: the request, its headers, and one connection for many of them (spec: HOOK, SSRF-06)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from a2a_server.adapters.webhook import connections
+from tests.support.receivers import BODY, Received, happened, hook, listener, notice, read_request, receiver, sending
+
+
+@pytest.mark.req("HOOK-02", "HOOK-03", "HOOK-04", "HOOK-05")
+async def test_the_whole_request() -> None:
+    async with receiver() as client, sending(user_agent="a2a-server/9.9") as sender:
+        made = hook(f"{client.url}?a=%20b&c", token="tok-1", scheme="Bearer", credentials="s3cr3t")
+        assert (await sender.send(notice(made, 7))) == (True, "", None, False)
+        received = client.last
+        assert (received.verb, received.target, received.body) == ("POST", "/hook?a=%20b&c", BODY)
+        assert dict(received.headers) == {
+            "Host": f"127.0.0.1:{client.port}",
+            "Content-Type": "application/a2a+json",
+            "Content-Length": str(len(BODY)),
+            "User-Agent": "a2a-server/9.9",
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "A2A-Version": "1.0",
+            "A2A-Task-Id": "t-41",
+            "A2A-Event-Number": "7",
+            "A2A-Delivery-Id": "d-7",
+            "X-A2A-Notification-Token": "tok-1",
+            "Authorization": "Bearer s3cr3t",
+        }
+
+
+@pytest.mark.req("HOOK-03", "HOOK-04")
+async def test_a_config_without_secrets_has_no_headers_for_them() -> None:
+    async with receiver() as client, sending() as sender:
+        await sender.send(notice(client.url))
+        assert {"Authorization", "X-A2A-Notification-Token", "X-A2A-Signature", "Cookie"}.isdisjoint(
+            client.last.headers
+        )
+
+
+@pytest.mark.req("HOOK-03")
+@pytest.mark.parametrize(
+    ("scheme", "credentials", "sent"),
+    [
+        ("Basic", "QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+        ("bearer", "x", "bearer x"),
+        ("X-Acme.1", 'key="a b", v=1', 'X-Acme.1 key="a b", v=1'),
+        ("ApiKey", "", "ApiKey"),
+    ],
+)
+async def test_schemes_are_sent_as_the_client_wrote_them(scheme: str, credentials: str, sent: str) -> None:
+    async with receiver() as client, sending() as sender:
+        await sender.send(notice(hook(client.url, scheme=scheme, credentials=credentials)))
+        assert client.last.headers["Authorization"] == sent
+
+
+@pytest.mark.req("HOOK-05", "LPSH-01")
+@pytest.mark.parametrize(("version", "said"), [("1.0", "1.0"), ("0.3", "0.3"), ("draft", "0.3")])
+async def test_the_form_and_the_version_are_those_of_the_client(version: str, said: str) -> None:
+    async with receiver() as client, sending() as sender:
+        made = notice(hook(client.url, token="tok", version=version), content_type="application/json")
+        await sender.send(made)
+        assert client.last.headers["A2A-Version"] == said
+        assert client.last.headers["Content-Type"] == "application/json"
+        assert client.last.headers["X-A2A-Notification-Token"] == "tok"
+
+
+@pytest.mark.req("SSRF-02")
+async def test_ids_of_any_alphabet_stay_in_their_line() -> None:
+    async with receiver() as client, sending() as sender:
+        await sender.send(notice(client.url, task_id="größe\r\nX-Evil: 1 %", delivery_id="d\n1"))
+        assert client.last.headers["A2A-Task-Id"] == "gr%C3%B6%C3%9Fe%0D%0AX-Evil:%201%20%25"
+        assert client.last.headers["A2A-Delivery-Id"] == "d%0A1"
+        assert "X-Evil" not in client.last.headers
+
+
+@pytest.mark.req("SSRF-02")
+async def test_a_config_that_would_inject_headers_is_not_sent() -> None:
+    """Even if it came into the store by another way than through the checks."""
+    async with receiver() as client, sending() as sender:
+        for bad in (
+            hook(client.url, token="a\r\nX-Evil: 1"),
+            hook(client.url, scheme="Bearer\r\nX-Evil: 1", credentials="x"),
+            hook(client.url, scheme="Bearer", credentials="x\nX-Evil: 1"),
+            hook(f"{client.url}\r\nX-Evil: 1"),
+            hook(""),
+        ):
+            assert await sender.send(notice(bad)) == (False, "refused config", None, True)
+        assert client.received == []
+
+
+async def test_a_long_body_arrives_whole() -> None:
+    body = bytes(range(256)) * 2**14
+    async with receiver() as client, sending() as sender:
+        assert (await sender.send(notice(client.url, body=body))).delivered
+        assert client.last.body == body
+        assert client.last.headers["Content-Length"] == str(len(body))
+        assert client.last.headers["Content-Type"] == "application/a2a+json"
+
+
+async def test_connections_are_used_again() -> None:
+    async with receiver() as client, sending() as sender:
+        for number in range(5):
+            assert (await sender.send(notice(client.url, number))).delivered
+        assert len({received.connection for received in client.received}) == 1
+
+
+@pytest.mark.parametrize("_", range(20))
+async def test_many_at_once_share_no_connection_and_keep_all(_: int) -> None:
+    busy, together = asyncio.Event(), 8
+    async with receiver() as client, sending() as sender:
+
+        async def wait_for_all(_: Received) -> web.StreamResponse:
+            if len(client.received) == together:
+                busy.set()
+            await busy.wait()
+            return web.Response()
+
+        client.answer = wait_for_all
+        outcomes = await asyncio.gather(*(sender.send(notice(client.url, number)) for number in range(together)))
+        assert all(outcome.delivered for outcome in outcomes)
+        assert len({received.connection for received in client.received}) == together
+        await asyncio.gather(*(sender.send(notice(client.url, number)) for number in range(together)))
+        assert len({received.connection for received in client.received}) == together
+        assert sorted(received.headers["A2A-Delivery-Id"] for received in client.received) == sorted(
+            [f"d-{number}" for number in range(together)] * 2
+        )
+
+
+@pytest.mark.parametrize("_", range(20))
+async def test_a_kept_connection_that_closes_is_no_failure(_: int) -> None:
+    seen: list[bytes] = []
+
+    async def once_per_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await read_request(reader))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        seen.append(await read_request(reader))  # and hangs up without a word
+
+    async with listener(once_per_connection) as url, sending() as sender:
+        assert [(await sender.send(notice(url, number))).delivered for number in (1, 2)] == [True, True]
+        numbers = [request.partition(b"A2A-Event-Number: ")[2][:1] for request in seen]
+        assert numbers == [b"1", b"2", b"2"]
+
+
+async def test_several_kept_connections_that_close_are_no_failure() -> None:
+    first = asyncio.Event()
+
+    async def once_per_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if b"A2A-Event-Number: 1" in await read_request(reader):
+            await first.wait()
+        first.set()
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        await read_request(reader)
+
+    async with listener(once_per_connection) as url, sending() as sender:
+        outcomes = await asyncio.gather(*(sender.send(notice(url, number)) for number in (1, 2)))
+        assert all(outcome.delivered for outcome in [*outcomes, await sender.send(notice(url, 3))])
+
+
+async def test_a_receiver_that_always_hangs_up_is_asked_once() -> None:
+    seen: list[bytes] = []
+
+    async def hang_up(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        seen.append(await read_request(reader))
+
+    async with listener(hang_up) as url, sending() as sender:
+        assert await sender.send(notice(url)) == (False, "connection", None, False)
+        assert len(seen) == 1
+
+
+async def test_beyond_a_bound_no_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_OPEN", -1)
+    async with receiver() as client, sending() as sender:
+        for number in range(3):
+            assert (await sender.send(notice(client.url, number))).delivered
+        assert len({received.connection for received in client.received}) == 3
+        assert {received.headers["Connection"] for received in client.received} == {"close"}
+
+
+async def test_a_sender_is_opened_and_closed() -> None:
+    async with mute() as (url, arrived), sending() as sender:
+        under_way = asyncio.create_task(sender.send(notice(url)))
+        await happened(arrived)
+        await sender.close()
+        assert await under_way == (False, "closed", None, False)
+        assert await sender.send(notice(url)) == (False, "closed", None, False)
+        await sender.close()  # twice does no harm
+
+
+async def test_whoever_stops_waiting_is_not_held_up() -> None:
+    async with mute() as (url, arrived), sending() as sender:
+        under_way = asyncio.create_task(sender.send(notice(url)))
+        await happened(arrived)
+        under_way.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await under_way
+
+
+@asynccontextmanager
+async def mute() -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """A receiver that reads and says nothing."""
+    arrived = asyncio.Event()
+
+    async def read(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        arrived.set()
+        await reader.read()
+
+    async with listener(read) as url:
+        yield url, arrived
