@@ -18,6 +18,7 @@ from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.compat import cards as old_cards
 from a2a_server.compat.options import Options as CompatOptions
 from a2a_server.compat.superset import superset
+from a2a_server.delivery import UnusableKeys, delivery_of, documents_of
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
 from a2a_server.ports.agent import Agent, InternalEvent
@@ -152,14 +153,17 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     if settings.legacy.enabled:
         interfaces += old_doors_at(base) if base else ()
         interfaces.append(old_interface_of(settings, doors.grpc_at))
+    clock = SystemClock()
+    delivery = delivery_of(settings, clock, base or str(doors.grpc_at))
     core = Core(
         agent=agent,
         store=store,
-        clock=SystemClock(),
+        clock=clock,
         cards=CardBook(
             agent,
             interfaces,
             authenticator.card,
+            push_notifications=delivery is not None,
             replay=settings.replay_extension,
             input_requests=settings.input_request_extension,
         ),
@@ -167,6 +171,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
         observers=[log_internal],
         keep_open_on_input=settings.keep_streams_open_on_input,
         answer_by_reference=settings.answer_by_reference,
+        delivery=delivery,
     )
     await core.start()
     pipeline = Pipeline(core.operations, authenticator, rules_of(settings, core.card), streams_of(settings))
@@ -220,11 +225,12 @@ def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
         tenants=settings.tenants,
         legacy_waits=settings.legacy.wait != "never",
         legacy_raw_files=settings.legacy.raw_files,
+        documents=documents_of(settings),
     )
 
 
-Unusable = (UnusableOptions, CardFileError)
-"""What stops a gateway from starting, beside what stops any server."""
+Unusable = (UnusableOptions, CardFileError, UnusableKeys)
+"""What stops a server or a gateway from starting, beside ports and stores."""
 
 
 def upstream_of(settings: Settings, channel: ChannelUpstream) -> Upstream:

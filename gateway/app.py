@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, NoReturn
 
 import orjson
@@ -60,8 +61,12 @@ class Gateway:
         tenants: Collection[str] = (),
         legacy_waits: bool = True,
         legacy_raw_files: bool = False,
+        documents: Mapping[str, bytes] | None = None,
     ) -> None:
-        """`legacy_cards` lets 0.3 be served; the other two say how, where its clients leave it open."""
+        """`legacy_cards` lets 0.3 be served; the other two say how, where its clients leave it open.
+
+        `documents` are further pages of JSON by their paths, for anybody to read.
+        """
         options = options or Options()
         self.readers = Readers(options)
         self._upstream = upstream
@@ -99,6 +104,7 @@ class Gateway:
         self._pages: dict[str, Page] = {
             "/healthz": self._healthz,
             "/readyz": self._readyz,
+            **{path: partial(_shown, document) for path, document in (documents or {}).items()},
             "/openapi.json": OpenApiPage(
                 self._calls, self._table, [OldRoutes(self._old_doors.table)] if self._old_doors is not None else ()
             ),
@@ -194,6 +200,11 @@ class Gateway:
 
 def _refuse(verbs: Sequence[str]) -> NoReturn:
     raise WrongVerb(verbs)
+
+
+async def _shown(document: bytes, request: web.BaseRequest) -> Reply:
+    del request
+    return Reply(document, accept.JSON, [("Cache-Control", "public, max-age=300")])
 
 
 def _told(value: object) -> Reply:

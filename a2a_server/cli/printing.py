@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from itertools import pairwise
 
+from pydantic import SecretStr
+
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.sources import Loaded, is_section, sections
 
@@ -66,6 +68,8 @@ def _toml(value: object) -> str:
     if isinstance(value, Credential):
         shown = {"owner": value.owner, "tenant": value.tenant, "extended_card": value.extended_card}
         return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in shown.items()) + " }"
+    if isinstance(value, SecretStr):
+        return json.dumps("…", ensure_ascii=False)
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -20,6 +21,9 @@ from a2a_server.operations.push_configs import (
     GetTaskPushNotificationConfig,
     ListTaskPushNotificationConfigs,
 )
+from a2a_server.operations.push_delivery import Delivery
+from a2a_server.operations.push_desk import PushDesk
+from a2a_server.operations.push_relay import PushRelay
 from a2a_server.operations.receipts import Receipts
 from a2a_server.operations.recovery import settle_interrupted
 from a2a_server.operations.replay import Replay
@@ -50,9 +54,13 @@ class Core:
         observers: Sequence[Observer] = (),
         keep_open_on_input: bool = False,
         answer_by_reference: bool = False,
+        delivery: Delivery | None = None,
     ) -> None:
         limits = limits or Limits()
         self.card = cards.public()
+        if self.card.capabilities.push_notifications != (delivery is not None):
+            raise ValueError("the card must declare push notifications exactly when they are delivered (CAPA-02)")
+        history = limits.history_cap
         self.shop = Workshop(
             agent=agent,
             store=store,
@@ -63,6 +71,8 @@ class Core:
             slots=Slots(limits),
             observers=observers,
             replica=uuid.uuid4().hex,
+            desk=PushDesk(delivery) if delivery is not None else None,
+            relay=PushRelay(store, clock, delivery, history_cap=history) if delivery is not None else None,
             input_requests=any(extension.uri == URI for extension in self.card.capabilities.extensions),
             answer_by_reference=answer_by_reference,
         )
@@ -73,7 +83,7 @@ class Core:
         self.operations: Mapping[str, Operation] = self._operations(cards, relay, OnceOnly(self.runs, receipts))
 
     def _operations(self, cards: CardBook, relay: Relay, once: OnceOnly) -> Mapping[str, Operation]:
-        shop, gates = self.shop, Gates(self.shop.agent, self.card)
+        shop, gates = self.shop, Gates(self.shop.agent, self.card, self.shop.desk)
         operations: Sequence[Operation] = (
             SendMessage(shop, gates, once),
             SendStreamingMessage(relay, gates, once),
@@ -94,8 +104,11 @@ class Core:
         """Settle what an earlier process left behind; only then may doors open."""
         await settle_interrupted(self.runs)
         self._timeouts.start()
+        if self.shop.relay is not None:
+            await self.shop.relay.start()
 
     async def drain(self) -> None:
         """Take no new work, let what runs come to an end, then end the streams (DURA-08)."""
         await self._timeouts.stop()
-        await self.runs.drain()
+        relay, grace = self.shop.relay, self.shop.limits.drain_grace
+        await asyncio.gather(self.runs.drain(), *([relay.drain(grace)] if relay is not None else []))

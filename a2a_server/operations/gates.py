@@ -9,17 +9,17 @@ from a2a_server.domain.schemes import choose_scheme
 from a2a_server.domain.validation import PLAIN, check_content_types, check_send, is_plain
 from a2a_server.errors import A2AError, Reason, refuse
 from a2a_server.operations.call import Call
+from a2a_server.operations.push_desk import INLINE, PushDesk
 from a2a_server.ports.agent import SKILL_KEY, Agent, Plan
 from generated import a2a_pb2 as pb
-
-_INLINE = "configuration.task_push_notification_config."
 
 
 class Gates:
     """Refuses, before anything has happened, what this agent does not do."""
 
-    def __init__(self, agent: Agent, card: pb.AgentCard) -> None:
+    def __init__(self, agent: Agent, card: pb.AgentCard, desk: PushDesk | None = None) -> None:
         self._agent = agent
+        self._desk = desk
         self._capabilities = card.capabilities
         self._results = any(extension.uri == URI for extension in card.capabilities.extensions)
         self._default_modes = tuple(card.default_input_modes)
@@ -31,10 +31,11 @@ class Gates:
         if not self._capabilities.streaming:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent does not stream.")
 
-    def push(self) -> None:
-        if not self._capabilities.push_notifications:
+    def push(self) -> PushDesk:
+        if self._desk is None:
             text = "This server does not deliver push notifications."
             raise A2AError(Reason.PUSH_NOTIFICATION_NOT_SUPPORTED, text)
+        return self._desk
 
     def extended_card(self) -> None:
         if not self._capabilities.extended_agent_card:
@@ -48,8 +49,9 @@ class Gates:
         if (call.extensions or not plan.sound) and (faults := self._agent.check(request, call.extensions)):
             refuse(faults)
         if not plain and request.configuration.HasField("task_push_notification_config"):
-            self.push()
-            choose_scheme(request.configuration.task_push_notification_config, call.schemes, _INLINE)
+            desk, config = self.push(), request.configuration.task_push_notification_config
+            choose_scheme(config, call.schemes, INLINE)
+            desk.check(config, INLINE)
         modes = self._modes(request)
         if not plain or PLAIN not in modes:
             check_content_types(request, modes, results=self._results)

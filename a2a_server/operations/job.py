@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.hooks import Hook
 from a2a_server.ports.store import Turn
 from generated import a2a_pb2 as pb
 
@@ -29,6 +30,8 @@ class Job:
     rerun: bool = False
     key: str = ""
     """Of the receipt it left, by which a repeated send finds it while it waits."""
+    twin: Hook | None = None
+    """The push config that the one which came along would replace."""
     kept: pb.Message | None = None
     """What is kept in place of the message, which answers a sensitive request and is for the agent alone (XTRA-04)."""
 
@@ -36,6 +39,10 @@ class Job:
         """What a later process needs to run this turn again."""
         header: list[object] = [asdict(self.call.caller), self.call.version, sorted(self.call.extensions)]
         request = self.request
+        if request.HasField("configuration"):  # a push config in it is registered by now, its secrets sealed
+            request = pb.SendMessageRequest()
+            request.CopyFrom(self.request)
+            request.configuration.ClearField("task_push_notification_config")
         if self.kept is not None:
             header.append(_WITHHELD)
             request = pb.SendMessageRequest(message=self.kept)

@@ -19,12 +19,12 @@ from a2a_server.errors import task_not_found
 from a2a_server.operations.call import Call
 from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.gates import Gates
+from a2a_server.operations.push_desk import MASK
 from a2a_server.operations.workshop import Workshop
 from a2a_server.ports.hooks import Hook
 from generated import a2a_pb2 as pb
 
 _DEFAULT_PAGE = 50
-_MASK = "****"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CreateTaskPushNotificationConfig:
     shop: Workshop
 
     async def __call__(self, call: Call, request: pb.TaskPushNotificationConfig, /) -> pb.TaskPushNotificationConfig:
-        self.gates.push()
+        desk = self.gates.push()
         check_push_create(request)
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(request)
@@ -44,10 +44,14 @@ class CreateTaskPushNotificationConfig:
         choose_scheme(config, call.schemes)
         if not may_exist(config.task_id):
             raise task_not_found(config.task_id)
-        if (twin := await find_twin(self.shop.store, call.scope, config)) is not None:
-            _keep_secrets(twin.config, config)
+        desk.check(config)
+        twin = await find_twin(self.shop.store, call.scope, config)
+        await desk.challenge(config, call)
+        desk.seal(config, twin)
         if not await self.shop.store.put_config(call.scope, Hook(config, call.version, call.schemes)):
             raise task_not_found(config.task_id)
+        if self.shop.relay is not None:
+            self.shop.relay.wake()  # what a replaced config is owed is due at once
         return masked(config)
 
 
@@ -108,15 +112,9 @@ class DeleteTaskPushNotificationConfig:
             raise task_not_found(request.task_id)
         if not await self.shop.store.delete_config(call.scope, request.task_id, request.id):
             raise task_not_found(request.task_id)
+        if self.shop.relay is not None:
+            await self.shop.relay.forget(request.task_id, request.id)
         return Empty()
-
-
-def _keep_secrets(old: pb.TaskPushNotificationConfig, new: pb.TaskPushNotificationConfig) -> None:
-    """A client that writes back what it has read must not replace a secret by its mask."""
-    if new.token == _MASK:
-        new.token = old.token
-    if new.authentication.credentials == _MASK:
-        new.authentication.credentials = old.authentication.credentials
 
 
 def masked(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConfig:
@@ -124,7 +122,7 @@ def masked(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConf
     shown = pb.TaskPushNotificationConfig()
     shown.CopyFrom(config)
     if shown.token:
-        shown.token = _MASK
+        shown.token = MASK
     if shown.authentication.credentials:
-        shown.authentication.credentials = _MASK
+        shown.authentication.credentials = MASK
     return shown

@@ -19,6 +19,7 @@ from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.job import Job
 from a2a_server.operations.moves import Details, move, move_with
+from a2a_server.operations.push_desk import INLINE
 from a2a_server.operations.receipts import SECRET, Receipts
 from a2a_server.operations.run import Run, shutting_down
 from a2a_server.operations.ticket import Ticket
@@ -57,6 +58,8 @@ class Runs:
         """
         if self.draining:
             raise shutting_down()
+        if request.HasField("configuration"):
+            await self._vouch(call, request.configuration)
         message = request.message
         references = await self._references(call, message) if message.reference_task_ids else ()
         job = Job(call, request, references)
@@ -71,6 +74,10 @@ class Runs:
             except StaleWrite:
                 await asyncio.sleep(0)
         raise changing_too_fast()
+
+    async def _vouch(self, call: Call, configuration: pb.SendMessageConfiguration) -> None:
+        if self.shop.desk is not None and configuration.HasField("task_push_notification_config"):
+            await self.shop.desk.challenge(configuration.task_push_notification_config, call, INLINE)
 
     async def _references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:
         """What the message refers to; with the setting it may thereby name the task that it is for (XTRA-03)."""
@@ -148,7 +155,7 @@ class Runs:
             config = pb.TaskPushNotificationConfig(
                 task_id=task_id, id=job.request.configuration.task_push_notification_config.id
             )
-            await find_twin(self.shop.store, job.call.scope, config)
+            job.twin = await find_twin(self.shop.store, job.call.scope, config)
         _check_same_context(record.task, job.request.message)
         run = self.live.get(task_id)
         if run is not None and not run.over:
@@ -222,7 +229,10 @@ class Runs:
 
     def _writer(self, scope: Scope, record: Record) -> TaskWriter:
         shop = self.shop
-        return TaskWriter(shop.store, shop.log, scope, record, shop.limits.pending_events)
+        writer = TaskWriter(shop.store, shop.log, scope, record, shop.limits.pending_events)
+        if shop.relay is not None:
+            writer.on_owed = shop.relay.wake
+        return writer
 
     def _register(self, writer: TaskWriter, job: Job) -> None:
         """A push config that came with the message is there before the first event (SEND-07)."""
@@ -232,6 +242,8 @@ class Runs:
             config.CopyFrom(request.configuration.task_push_notification_config)
             config.task_id, config.id = writer.task_id, config.id or self.shop.ids.new()
             config.tenant = writer.scope.tenant
+            if self.shop.desk is not None:
+                self.shop.desk.seal(config, job.twin)
             writer.register(Hook(config, call.version, call.schemes))
 
     def _ended(self, run: Run) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log import EventLog
+from a2a_server.operations.push_desk import PushDesk
+from a2a_server.operations.push_relay import PushRelay
 from a2a_server.operations.slots import Slots
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.clock import Clock
@@ -30,6 +32,10 @@ class Workshop:
     slots: Slots
     observers: Sequence[Observer]
     replica: str
+    desk: PushDesk | None = None
+    """Where push configs come in; None when no webhooks are delivered, and the card says so."""
+    relay: PushRelay | None = None
+    """Who delivers; None together with `desk`."""
     input_requests: bool = False
     """Whether the card declares them, so that agents may make some."""
     answer_by_reference: bool = False

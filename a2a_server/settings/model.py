@@ -21,6 +21,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from a2a_server.errors import ErrorCodes
 from a2a_server.operations.limits import Limits
 from a2a_server.settings.auth import Auth, wrong
+from a2a_server.settings.push import Push
 from a2a_server.transport.address import Address
 from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 from a2a_server.transport.tenants import Tenants, fault_of
@@ -103,6 +104,7 @@ class Settings(BaseSettings):
     legacy: LegacyOptions = LegacyOptions()
     gateway: Options = Options()
     upstream: ChannelOptions = ChannelOptions()
+    push: Push = Push()
     tls: Tls = Tls()
     auth: Auth = Auth()
     log: Log = Log()

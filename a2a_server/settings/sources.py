@@ -140,7 +140,7 @@ def _line(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
     return f"{name}{shown(name, value)}{f' ({source})' if source else ''}: {message}"
 
 
-_SECRET = frozenset({"tokens", "api_keys"})
+_SECRET = frozenset({"tokens", "api_keys", "secret_keys", "signing_keys"})
 
 
 def shown(name: str, value: object) -> str:

@@ -19,6 +19,7 @@ from a2a_server.compat.options import Options as OldOptions
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
+from a2a_server.operations.push_delivery import Delivery
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
@@ -34,6 +35,7 @@ from a2a_server.transport.streams import OpenStreams
 from gateway.options import Options
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2_grpc
+from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
 
 DOOR: Door = "grpc"
@@ -97,6 +99,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     grpc_options: GrpcOptions | None = None,
     streams: StreamOptions | None = None,
     push_notifications: bool = False,
+    delivery: Delivery | None = None,
     observers: Sequence[Observer] = (),
     keep_open_on_input: bool = False,
     answer_by_reference: bool = False,
@@ -107,7 +110,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
 ) -> AsyncIterator[World]:
     """Run a server for the duration of the block; drained and closed afterwards.
 
-    With `old_http`, which says how, the HTTP door speaks 0.3, too.
+    With `old_http`, which says how, the HTTP door speaks 0.3, too. Push notifications without a `delivery` lead nowhere.
     """
     through = through or DOOR
     store = store or MemoryStore()
@@ -118,7 +121,8 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     port = door.listen(Address("127.0.0.1", 0)).port
     doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
     interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]
-    cards = CardBook(agent, interfaces, authenticator.card, push_notifications, replay=True)
+    delivery = delivery or (deliver(Pigeonhole()) if push_notifications else None)
+    cards = CardBook(agent, interfaces, authenticator.card, delivery is not None, replay=True)
     core = Core(
         agent=agent,
         store=store,
@@ -128,6 +132,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         observers=observers,
         keep_open_on_input=keep_open_on_input,
         answer_by_reference=answer_by_reference,
+        delivery=delivery,
     )
     await core.start()
     rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))

@@ -1,0 +1,91 @@
+"""The part of the composition root that is about webhooks: settings → sender, sealer, forms, operators' books."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TypeVar
+
+import orjson
+import structlog
+from pydantic import SecretStr
+
+from a2a_server.adapters.sealing import Sealing, sealing_keys
+from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
+from a2a_server.operations.push_delivery import CURRENT, Delivery, Form
+from a2a_server.ports.clock import Clock
+from a2a_server.settings import Settings
+from a2a_server.settings.push import Push
+from a2a_server.transport.versions import DRAFT, LEGACY
+from gateway import dialects
+
+JWKS_PATH = "/.well-known/jwks.json"
+
+_A2A, _JSON = "application/a2a+json", "application/json"
+
+K = TypeVar("K")
+
+log = structlog.get_logger(__name__)
+
+
+class UnusableKeys(Exception):  # noqa: N818 - a verdict on the settings
+    """A key in the settings is none; the message names the setting."""
+
+
+def forms_of() -> Mapping[str, Form]:
+    """How webhooks look to the clients of each version (CONF-36)."""
+    return {
+        CURRENT: Form(_A2A, dialects.V1.codec.encode),
+        LEGACY: Form(_JSON, dialects.KIND.codec.encode, whole=True),
+        DRAFT: Form(_A2A, dialects.DRAFT.codec.encode),
+    }
+
+
+def delivery_of(settings: Settings, clock: Clock, base: str) -> Delivery | None:
+    """None where webhooks are switched off. `base` is the URL of the HTTP door."""
+    push = settings.push
+    if not push.enabled:
+        return None
+    if push.allow_loopback:
+        log.warning("push.loopback_allowed", why="for development only: callers can reach what listens on this machine")
+    return Delivery(
+        sender=sender_of(push, clock, push.issuer or base),
+        sealer=Sealing(_keys(sealing_keys, push.secret_keys)),
+        forms=forms_of(),
+        patience=push.patience,
+        challenge=push.challenge,
+    )
+
+
+def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
+    keys = _keys(signing_keys, push.signing_keys)
+    return WebhookSender(
+        push.policy,
+        clock,
+        timeout=push.timeout,
+        longest_wait=push.retry_most,
+        user_agent=_user_agent(),
+        sign=Signer(keys, issuer, clock) if keys else None,
+        trust=Path(push.trust).read_text("utf-8") if push.trust else "",
+    )
+
+
+def documents_of(settings: Settings) -> Mapping[str, bytes]:
+    """What the HTTP door shows to whoever verifies signatures (PAID-05)."""
+    keys = _keys(signing_keys, settings.push.signing_keys) if settings.push.enabled else ()
+    return {JWKS_PATH: orjson.dumps(jwks(keys))} if keys else {}
+
+
+def _keys(read: Callable[[Sequence[str]], Sequence[K]], texts: Sequence[SecretStr]) -> Sequence[K]:
+    try:
+        return read([text.get_secret_value() for text in texts])
+    except ValueError as error:
+        raise UnusableKeys(str(error)) from None
+
+
+def _user_agent() -> str:
+    try:
+        return f"a2a-server/{version('a2a-server')}"
+    except PackageNotFoundError:  # run from a checkout
+        return "a2a-server"

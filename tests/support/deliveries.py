@@ -1,0 +1,53 @@
+"""Deliveries put together as `a2a-server serve` does it, with whatever sender a test likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from a2a_server.adapters.sealing import Sealing
+from a2a_server.delivery import forms_of
+from a2a_server.errors import Violation
+from a2a_server.operations.push_delivery import Delivery, Patience
+from a2a_server.ports.hooks import Hook
+from a2a_server.ports.push_sender import Notice, Outcome, PushSender
+from a2a_server.ports.sealing import Sealer
+from generated import a2a_pb2 as pb
+
+DELIVERED = Outcome(delivered=True)
+
+
+class Pigeonhole:
+    """A sender that keeps what it is given, and answers as it is told; nothing leaves the process."""
+
+    def __init__(self, answer: Callable[[Notice], Outcome] = lambda _: DELIVERED) -> None:
+        self.answer = answer
+        self.notices: list[Notice] = []
+
+    async def open(self) -> None:
+        """Nothing to connect."""
+
+    async def close(self) -> None:
+        """Nothing to let go."""
+
+    async def send(self, notice: Notice) -> Outcome:
+        self.notices.append(notice)
+        return self.answer(notice)
+
+    async def challenge(self, hook: Hook) -> bool:
+        return True
+
+    def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:
+        return ()
+
+
+def deliver(sender: PushSender, *, sealer: Sealer | None = None, challenge: bool = False, **patience: Any) -> Delivery:
+    """Deliver impatiently: what fails is tried again at once."""
+    hasty = {"retry_first": 0.01, "retry_most": 0.05, "timeout": 5.0, **patience}
+    return Delivery(
+        sender=sender,
+        sealer=sealer or Sealing(),
+        forms=forms_of(),
+        patience=Patience(**hasty),
+        challenge=challenge,
+    )
