@@ -38,9 +38,9 @@ class Running:
 
 
 @contextmanager
-def serving(*arguments: str, cwd: Path, module: str = "a2a_server", **variables: str) -> Iterator[Running]:
+def serving(*arguments: str, cwd: Path, **variables: str) -> Iterator[Running]:
     """Start a2a-server and wait for its welcome; whatever is left of it in the end is killed."""
-    line = [sys.executable, "-m", module, "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
+    line = [sys.executable, "-m", "a2a_server", "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
     with subprocess.Popen(
         line, cwd=cwd, env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

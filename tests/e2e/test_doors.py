@@ -22,6 +22,8 @@ from tests.support.doors import DOORS, SERVICE, Client, Door, client_of
 from tests.support.world import Refusal, refusal, say
 
 AGENT = str(Path(__file__).parents[1] / "support" / "door_agent.py")
+NOWHERE = "http://127.0.0.1:1024/hook"
+"""Nobody listens there."""
 STREAMS = {method.name for method in SERVICE.methods if method.server_streaming}
 MADE_UP = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[0-9:.]+Z")
 """Ids and times, which no two calls share."""
@@ -41,7 +43,7 @@ class Running:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("doors")
     with (
-        serving(AGENT, "--store", "memory:", cwd=folder) as server,
+        serving(AGENT, "--store", "memory:", cwd=folder, A2A_PUSH__ALLOW_LOOPBACK="true") as server,
         gateway("--upstream", server.address, cwd=folder) as before,
     ):
         yield Running(int(server.address.rpartition(":")[2]), server.http.rstrip("/"), before.url.rstrip("/"))
@@ -93,7 +95,7 @@ def calls(finished: str) -> list[tuple[str, Message]]:
         ("SendMessage", say("again", task_id=finished)),
         ("SendMessage", say(task_id="nope")),
         ("SendMessage", say(parts=[pb.Part(), pb.Part(raw=b"\xff\x00", media_type="image/png")])),
-        ("SendMessage", say(configuration={"task_push_notification_config": {"url": "https://example.com/"}})),
+        ("SendMessage", say(configuration={"task_push_notification_config": {"url": NOWHERE}})),
         ("SendMessage", pb.SendMessageRequest()),
         ("SendStreamingMessage", say("one two three", skill="chunks")),
         ("SendStreamingMessage", say("hello", skill="chat")),
@@ -111,7 +113,7 @@ def calls(finished: str) -> list[tuple[str, Message]]:
         ("CancelTask", pb.CancelTaskRequest(id="nope", tenant="north")),
         ("SubscribeToTask", pb.SubscribeToTaskRequest(id=finished)),
         ("SubscribeToTask", pb.SubscribeToTaskRequest(id="nope", tenant="north")),
-        ("CreateTaskPushNotificationConfig", pb.TaskPushNotificationConfig(**config, url="https://example.com/")),
+        ("CreateTaskPushNotificationConfig", pb.TaskPushNotificationConfig(**config, url=NOWHERE)),
         ("GetTaskPushNotificationConfig", pb.GetTaskPushNotificationConfigRequest(**config)),
         ("ListTaskPushNotificationConfigs", pb.ListTaskPushNotificationConfigsRequest(task_id=finished, page_size=1)),
         ("DeleteTaskPushNotificationConfig", pb.DeleteTaskPushNotificationConfigRequest(**config, tenant="north")),

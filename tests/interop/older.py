@@ -18,6 +18,8 @@ from tests.interop.remote import Client, Program, running
 
 STAGE = str(Path(__file__).parent / "servers" / "stage.py")
 TOKEN = "friend-of-the-stage"
+NOWHERE = "http://127.0.0.1:1024/hook"
+"""A webhook that nobody listens to."""
 CREDENTIAL = {
     "owner": "friend",
     "hash": f"sha256:{hashlib.sha256(TOKEN.encode()).hexdigest()}",
@@ -59,9 +61,9 @@ class Theatre:
         self._folder = folder
         self._grpc: dict[str, str] = {}
         self._servers: Mapping[str, Callable[[], AbstractContextManager[str]]] = {
-            "ours": partial(self._ours, "tests.interop.servers.ours"),
-            "without push": partial(self._ours, "a2a_server"),
-            "with raw files": partial(self._ours, "a2a_server", A2A_LEGACY__RAW_FILES="true"),
+            "ours": partial(self._ours, A2A_PUSH__ALLOW_LOOPBACK="true"),
+            "without push": partial(self._ours, A2A_PUSH__ENABLED="false"),
+            "with raw files": partial(self._ours, A2A_LEGACY__RAW_FILES="true"),
             "ours behind a gateway": self._far,
             SDK: _sdk,
         }
@@ -86,10 +88,10 @@ class Theatre:
         return self._stack.enter_context(self._servers[name]())
 
     @contextmanager
-    def _ours(self, module: str, **variables: str) -> Iterator[str]:
+    def _ours(self, **variables: str) -> Iterator[str]:
         arguments = (STAGE, "--store", "memory:")
         settings = {"A2A_AUTH__TOKENS": json.dumps([CREDENTIAL]), **variables}
-        with serving(*arguments, cwd=self._folder, module=module, **settings) as server:
+        with serving(*arguments, cwd=self._folder, **settings) as server:
             self._grpc[server.http] = server.address
             yield server.http
 

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.interop.older import OLDER, Speaker, Theatre
+from tests.interop.older import NOWHERE, OLDER, Speaker, Theatre
 from tests.interop.remote import Client, Refused
 
 pytestmark = pytest.mark.parametrize("speaker", OLDER, ids=str)
@@ -39,7 +39,7 @@ WRONG = Fault("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT")
 UNAUTHENTICATED = re.compile(r"\b401\b|UNAUTHENTICATED|\(Code: -32010\)|^None GRPC error for \w+! 16 ")
 IN_TEXT = re.compile(r"^GRPC error for \w+! \d+ (\w+Error): |\(Code: (-32\d{3})\)")
 PICTURE = {"kind": "file", "file": {"bytes": "AA==", "mimeType": "image/png"}}
-HOOK = {"id": "hook", "url": "https://example.com/hook"}
+HOOK = {"id": "hook", "url": NOWHERE}
 
 
 def finished(client: Client) -> str:

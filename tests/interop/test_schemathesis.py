@@ -50,7 +50,8 @@ bounded = settings(
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(AGENT, "--store", "memory:", cwd=tmp_path_factory.mktemp("fuzzed")) as server:
+    nowhere = {"A2A_PUSH__ALLOW_LOOPBACK": "true", "A2A_PUSH__ALLOW_HOSTS": "127.0.0.1"}  # no host of somebody's
+    with serving(AGENT, "--store", "memory:", cwd=tmp_path_factory.mktemp("fuzzed"), **nowhere) as server:
         yield server.http
 
 

@@ -85,7 +85,8 @@ class Client:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with serving(AGENT, "--store", "memory:", cwd=tmp_path_factory.mktemp("fuzzed")) as server:
+    nowhere = {"A2A_PUSH__ALLOW_LOOPBACK": "true", "A2A_PUSH__ALLOW_HOSTS": "127.0.0.1"}  # no host of somebody's
+    with serving(AGENT, "--store", "memory:", cwd=tmp_path_factory.mktemp("fuzzed"), **nowhere) as server:
         yield int(server.http.rpartition(":")[2].strip("/"))
 
 

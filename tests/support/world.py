@@ -110,7 +110,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
 ) -> AsyncIterator[World]:
     """Run a server for the duration of the block; drained and closed afterwards.
 
-    With `old_http`, which says how, the HTTP door speaks 0.3, too. Push notifications without a `delivery` lead nowhere.
+    With `old_http`, which says how, the HTTP door speaks 0.3, too. Without a `delivery` push notifications go nowhere.
     """
     through = through or DOOR
     store = store or MemoryStore()
