@@ -96,7 +96,7 @@ async def test_an_agents_own_idea_of_its_interfaces_is_not_believed() -> None:
             card.capabilities.push_notifications = True
             return card
 
-    async with card_of(Boaster(Stage().agent)) as (card, _):
+    async with card_of(Boaster(Stage().agent), push={"enabled": False}) as (card, _):
         assert [interface.protocol_binding for interface in card.supported_interfaces][:3] == [
             "GRPC",
             "HTTP+JSON",
@@ -145,9 +145,10 @@ async def test_without_authentication_nothing_is_required() -> None:
 @pytest.mark.req("CARD-08", "CAPA-01", "CAPA-02", "CAPA-03")
 @pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_flags_are_told_even_when_they_are_off() -> None:
-    async with card_of(Stage(streaming=False).agent) as (card, _):
-        capabilities = json_format.MessageToDict(card)["capabilities"]
-        assert capabilities == {"streaming": False, "pushNotifications": False, "extendedAgentCard": False}
+    for delivers in (False, True):
+        async with card_of(Stage(streaming=False).agent, push={"enabled": delivers}) as (card, _):
+            capabilities = json_format.MessageToDict(card)["capabilities"]
+            assert capabilities == {"streaming": False, "pushNotifications": delivers, "extendedAgentCard": False}
 
 
 @pytest.mark.req("IDEM-01", "AUTN-01", "CARD-10")

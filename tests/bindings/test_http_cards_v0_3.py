@@ -87,7 +87,7 @@ async def test_clients_of_0_3_get_their_card(where: Where, how: tuple[str, ...])
     doors = {door["url"]: door["transport"] for door in card["additionalInterfaces"]}
     assert len(doors) == len(card["additionalInterfaces"])
     assert doors.items() >= {base + "/": "JSONRPC", base: "HTTP+JSON"}.items()
-    assert card["capabilities"] == {"streaming": True, "pushNotifications": False, "stateTransitionHistory": False}
+    assert card["capabilities"] == {"streaming": True, "pushNotifications": True, "stateTransitionHistory": False}
     assert card["supportsAuthenticatedExtendedCard"] is False
     assert card["securitySchemes"] == {
         "bearer": {"type": "http", "scheme": "Bearer"},
