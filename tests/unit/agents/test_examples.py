@@ -12,6 +12,7 @@ from a2a_server.agents.testing import run_turn
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 AGENTS = ["booking", "echo", "files", "long_job", "streaming"]
+CLIENTS = ["call", "webhook_receiver"]
 
 
 def load(name: str) -> ModuleType:
@@ -30,9 +31,9 @@ def agent_of(name: str) -> Agent:
 
 
 def test_no_example_is_forgotten() -> None:
-    assert sorted(path.stem for path in EXAMPLES.glob("*.py")) == sorted([*AGENTS, "call"])
+    assert sorted(path.stem for path in EXAMPLES.glob("*.py")) == sorted([*AGENTS, *CLIENTS])
     readme = (EXAMPLES / "README.md").read_text("utf-8")
-    assert all(f"{name}.py" in readme for name in AGENTS)
+    assert all(f"{name}.py" in readme for name in (*AGENTS, *CLIENTS))
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -158,24 +158,34 @@ async def test_names_that_nobody_knows() -> None:
         assert await sender.send(notice("https://nobody.example/")) == unknown
 
 
-async def test_a_slow_name_server_holds_up_nobody_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    known, asked = socket.getaddrinfo, asyncio.Event()
-    loop, answered = asyncio.get_running_loop(), threading.Event()
+async def test_slow_name_servers_hold_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than the loop has threads for everything together."""
+    known, asked, answered = socket.getaddrinfo, threading.Semaphore(0), threading.Event()
 
     def look_up(host: str, *args: object, **kwargs: object) -> object:
-        if host == "slow.example":
-            loop.call_soon_threadsafe(asked.set)
-            answered.wait(10)
+        if host.endswith(".slow.example"):
+            asked.release()
+            answered.wait(30)
             raise socket.gaierror(socket.EAI_AGAIN, "try again")
         return known(host, *args, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    async with receiver() as client, sending(timeout=0.3) as sender:
-        slow = asyncio.create_task(sender.send(notice("https://slow.example/")))
-        await asked.wait()
-        assert await sender.send(notice(f"http://localhost:{client.port}/")) == DELIVERED
-        assert await slow == Outcome(delivered=False, why="timeout")
-    answered.set()
+    async with receiver() as client, sending() as sender:
+        slow = [asyncio.create_task(sender.send(notice(f"https://{number}.slow.example/"))) for number in range(40)]
+        try:
+            await asyncio.to_thread(lambda: [asked.acquire(timeout=5) for _ in slow])
+            assert await sender.send(notice(f"http://localhost:{client.port}/")) == DELIVERED
+        finally:
+            answered.set()
+        assert set(await asyncio.gather(*slow)) == {Outcome(delivered=False, why="unknown host")}
+
+
+async def test_a_name_server_has_as_long_as_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [answered.wait(30)] * 0)
+    async with sending(timeout=0.3) as sender:
+        assert await sender.send(notice("https://slow.example/")) == Outcome(delivered=False, why="timeout")
+        answered.set()
 
 
 async def test_lookups_give_what_sockets_are_made_of() -> None:
