@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import threading
 import warnings
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from typing import NamedTuple
@@ -25,7 +28,18 @@ from a2a_server.domain.addresses import PUBLIC, Addresses
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.push_sender import Outcome
-from tests.support.receivers import HERE, Names, Received, acknowledge, hook, notice, receiver, sending
+from tests.support.receivers import (
+    HERE,
+    Answer,
+    Names,
+    Received,
+    Receiver,
+    acknowledge,
+    hook,
+    notice,
+    receiver,
+    sending,
+)
 
 DELIVERED = Outcome(delivered=True)
 REFUSED_ADDRESS = Outcome(delivered=False, why="refused address", final=True)
@@ -35,6 +49,21 @@ REFUSED_CONFIG = Outcome(delivered=False, why="refused config", final=True)
 # that only the refusal keeps a webhook from arriving.
 GOOD, BAD = "127.0.0.1", "127.0.0.2"
 GOOD_ONLY = Policy(addresses=Addresses.of(allow=[ip_network(GOOD)]), https_only=False)
+
+
+@asynccontextmanager
+async def twins(answer: Answer = acknowledge) -> AsyncIterator[tuple[Receiver, Receiver]]:
+    """Two receivers on the same port: one where nothing may arrive, one where everything may."""
+    async with AsyncExitStack() as stack:
+        while True:
+            trap = await stack.enter_async_context(receiver(host=BAD))
+            try:
+                client = await stack.enter_async_context(receiver(answer, host=GOOD, port=trap.port))
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:  # by another test
+                    raise
+        yield trap, client
 
 
 # -- addresses
@@ -53,7 +82,7 @@ async def test_a_name_that_leads_to_a_forbidden_address_is_not_called(addresses:
 
 @pytest.mark.req("PAID-04")
 async def test_of_several_addresses_only_the_good_ones_are_called() -> None:
-    async with receiver(host=BAD) as trap, receiver(host=GOOD, port=trap.port) as client:
+    async with twins() as (trap, client):
         async with sending(GOOD_ONLY, resolver=Names([BAD, GOOD, "10.0.0.1"])) as sender:
             assert await sender.send(notice(f"http://hook.example:{trap.port}/")) == DELIVERED
         assert (len(client.received), trap.received) == (1, [])
@@ -64,7 +93,7 @@ async def test_of_several_addresses_only_the_good_ones_are_called() -> None:
 async def test_an_answer_that_changes_gets_nowhere(_: int) -> None:
     """The name means something good when it is looked at, and something bad when it is called."""
     names = Names([GOOD], [BAD])
-    async with receiver(host=BAD) as trap, receiver(host=GOOD, port=trap.port) as client:
+    async with twins() as (trap, client):
         url = f"http://rebind.example:{trap.port}/"
         async with sending(GOOD_ONLY, resolver=names) as sender:
             assert await sender.send(notice(url)) == DELIVERED
@@ -86,7 +115,7 @@ async def test_an_answer_that_changes_while_a_connection_is_kept() -> None:
             response.force_close()
         return response
 
-    async with receiver(host=BAD) as trap, receiver(keep_or_close, host=GOOD, port=trap.port) as client:
+    async with twins(keep_or_close) as (trap, client):
         async with sending(GOOD_ONLY, resolver=names) as sender:
             assert sender._connections is not None  # noqa: SLF001
             url = f"http://rebind.example:{trap.port}/"
