@@ -12,10 +12,14 @@ import structlog
 from pydantic import SecretStr
 
 from a2a_server.adapters.sealing import Sealing, sealing_keys
+from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
 from a2a_server.operations.push_delivery import CURRENT, Delivery, Form
 from a2a_server.ports.clock import Clock
+from a2a_server.ports.hooks import Books
+from a2a_server.ports.store import StoreRefused
 from a2a_server.settings import Settings
+from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.push import Push
 from a2a_server.transport.versions import DRAFT, LEGACY
 from gateway import dialects
@@ -69,6 +73,13 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
         sign=Signer(keys, issuer, clock) if keys else None,
         trust=Path(push.trust).read_text("utf-8") if push.trust else "",
     )
+
+
+def books_of(settings: Settings) -> Books:
+    """What operators look into; a server may be using the same file."""
+    if settings.store == MEMORY:
+        raise StoreRefused("store = 'memory:': what it holds is known to the server's own process alone")
+    return PushBooks(Path(settings.store.removeprefix(SQLITE)))
 
 
 def documents_of(settings: Settings) -> Mapping[str, bytes]:

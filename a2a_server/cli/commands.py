@@ -6,25 +6,18 @@ import hashlib
 import secrets
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from a2a_server.settings import SettingsError, load
-from a2a_server.settings.sources import Loaded
+from a2a_server.cli.given import CONFIG_HELP, Unusable, settings_from
+from a2a_server.cli.push import push
 
 if TYPE_CHECKING:
     from a2a_server.cli.health import Asked  # with gRPC
 
-CONFIG_HELP = "Settings file (TOML); otherwise $A2A_CONFIG, or a2a-server.toml if it is here."
 PROFILE_HELP = "What to speak beside 1.0 and 0.3: draft, under /draft; several by commas.  [default: none]"
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class Unusable(click.ClickException):
-    """The server was told something it cannot work with."""
-
-    exit_code = 2
 
 
 def installed_version() -> str:
@@ -74,7 +67,7 @@ def serve(
     a2a-server serve my_package.agents:concierge --grpc 127.0.0.1:9000
     """  # noqa: D301 - click wants the character
     told = {"gateway": {"profiles": _listed(profiles)}, "log": {"level": log_level, "format": log_format}}
-    loaded = _load({**flags, **told}, config)
+    loaded = settings_from({**flags, **told}, config)
     from a2a_server.cli.process import run  # noqa: PLC0415 - gRPC takes a while, and --help should not
 
     run(loaded.settings)
@@ -118,7 +111,7 @@ def gateway(  # noqa: PLR0913 - the options
         "log": {"level": log_level, "format": log_format},
         "anonymous_beyond_loopback": True,  # whom to let in is for the upstream to say
     }
-    settings = _load(flags, config).settings
+    settings = settings_from(flags, config).settings
     if not settings.upstream.addresses:
         raise Unusable("upstream.addresses: name the gRPC server to call, such as --upstream 127.0.0.1:50051")
     if not settings.http:
@@ -135,7 +128,7 @@ def config(*, config: str | None, example: bool) -> None:
     """Print the settings in effect and who set them, without secrets."""
     from a2a_server.cli.printing import effective, example_file  # noqa: PLC0415 - as above
 
-    click.echo(example_file() if example else effective(_load({}, config)), nl=False)
+    click.echo(example_file() if example else effective(settings_from({}, config)), nl=False)
 
 
 @main.command()
@@ -158,7 +151,7 @@ def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
     try:
         question = Question.of(**asked)
         told = {"anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door, not to who knocks
-        doors = question.ask() if question.names_doors else question.ask_process(_load(told, config).settings)
+        doors = question.ask() if question.names_doors else question.ask_process(settings_from(told, config).settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except NotServingError as error:
@@ -178,18 +171,9 @@ def token(*, owner: str, api_key: bool) -> None:
     click.echo(f'owner = "{quoted}"\nhash = "sha256:{hashlib.sha256(secret.encode()).hexdigest()}"')
 
 
-def _load(flags: dict[str, Any], path: str | None) -> Loaded:
-    try:
-        return load(_given(flags), config=path)
-    except SettingsError as error:
-        raise Unusable(str(error)) from None
+main.add_command(push)
 
 
 def _listed(names: tuple[str, ...]) -> str | None:
     """Names of an option that may come several times, each time with several names."""
     return ",".join(names) or None
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    found = {name: _given(value) if isinstance(value, dict) else value for name, value in flags.items()}
-    return {name: value for name, value in found.items() if value not in (None, {})}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from a2a_server.domain.scope import Scope
 from generated import a2a_pb2 as pb
@@ -102,3 +102,14 @@ class Account(NamedTuple):
     parked_ms: int | None
     why: str
     """Why the last attempt failed; empty after one that succeeded."""
+
+
+class Books(Protocol):
+    """A store's accounts, for a visitor that is not the server; a server may be at work on the same store.
+
+    As `Store.accounts`, `retry_debts` and `drop_debts`; raises what a store does.
+    """
+
+    def accounts(self, which: Which, limit: int) -> Sequence[Account]: ...
+    def retry(self, which: Which) -> int: ...
+    def drop(self, which: Which) -> int: ...

@@ -57,7 +57,7 @@ def acquire(path: Path) -> int:
 
 def connect_writer(path: Path) -> sqlite3.Connection:
     """The connection that writes, to a file that has the schema of this version."""
-    with _refusing(path):
+    with refusing(path):
         # Opened in one thread, used in two more, by turns.
         connection = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
         try:
@@ -97,6 +97,18 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]
             raise
 
 
+def check_known(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that a visitor could misread: somebody else's, a newer server's, or an older one's."""
+    _check_owner(connection, path)
+    newest = max(migrations())
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != newest:
+        side = (
+            "Use the server that wrote it" if version > newest else "Start this server once, which brings it up to date"
+        )
+        raise StoreRefused(f"the store {path} has schema version {version}, and this command knows {newest}. {side}")
+
+
 def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -111,7 +123,7 @@ def _check_mode(connection: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def _refusing(path: Path) -> Iterator[None]:
+def refusing(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

@@ -1,0 +1,182 @@
+"""`a2a-server push`: what is owed to webhooks, and what to do about those that fail (spec: PAID-03, OPER-04)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import click
+
+from a2a_server.cli.given import CONFIG_HELP, settings_from
+from a2a_server.ports.hooks import Account, Books, Which
+
+T = TypeVar("T")
+
+_MOST = 1_000
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def push() -> None:
+    """Look after webhooks: what is owed to clients' push configs, and which of them are parked.
+
+    Works on the SQLite file of the settings in effect, while a server uses it and when none does. A server takes up
+    within a second what a command has changed.
+
+    A config is parked when too many attempts at a webhook have failed (push.give_up_after), or for too long
+    (push.give_up_age), or when the receiver says that it is gone. It goes on being owed what happens to its task, and
+    nothing is sent until it is retried here, or until its client makes it anew.
+    """
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(
+        (
+            click.option("--task", "task_id", metavar="ID", default="", help="Only configs of this task."),
+            click.option("--config-id", metavar="ID", default="", help="Only this config of the task."),
+            click.option("--parked", is_flag=True, help="Only parked configs."),
+            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+            click.option("--store", metavar="URL", help="sqlite:///PATH.  [default: the settings']"),
+            click.option("--config", metavar="PATH", help=CONFIG_HELP),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@push.command("list")
+@_options
+@click.option("--limit", type=click.IntRange(1), default=_MOST, show_default=True, help="Show at most so many.")
+def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, **which: Any) -> None:  # noqa: ANN401
+    """Show configs that are owed something or are parked; with --task all configs of the task.
+
+    \b
+    a2a-server push list --parked
+    a2a-server push list --task 0199a2f0-… --json
+    """  # noqa: D301 - click wants the character
+    found = _with(store, config, partial(_accounts, which=_which(**which), limit=limit))
+    if as_json:
+        click.echo(json.dumps({"configs": [_told(account) for account in found]}, indent=2, ensure_ascii=False))
+        return
+    for account in found:
+        click.echo(_lines(account))
+    parked = sum(account.parked_ms is not None for account in found)
+    more = f"; there may be more than the {limit} shown" if len(found) == limit else ""
+    click.echo(f"{len(found)} configs, {parked} parked; {sum(account.owed for account in found)} webhooks owed{more}")
+
+
+@push.command()
+@_options
+@click.option("--all", "everything", is_flag=True, help="All configs that are owed something.")
+def retry(*, as_json: bool, store: str | None, config: str | None, everything: bool, **which: Any) -> None:  # noqa: ANN401
+    """Try again what failed, at once and as if nothing had failed yet.
+
+    \b
+    a2a-server push retry --parked
+    a2a-server push retry --task 0199a2f0-… --config-id mine
+    """  # noqa: D301 - as above
+    meant = _meant(everything=everything, **which)
+    count = _with(store, config, lambda books: books.retry(meant))
+    click.echo(json.dumps({"retried": count}) if as_json else f"{count} configs will be tried again")
+
+
+@push.command()
+@_options
+@click.option("--all", "everything", is_flag=True, help="All configs that are owed something.")
+def drop(*, as_json: bool, store: str | None, config: str | None, everything: bool, **which: Any) -> None:  # noqa: ANN401
+    """Forget what is owed: these webhooks will never be sent. The configs stay, and get what happens from now on.
+
+    \b
+    a2a-server push drop --parked
+    a2a-server push drop --task 0199a2f0-…
+    """  # noqa: D301 - as above
+    meant = _meant(everything=everything, **which)
+    count = _with(store, config, lambda books: books.drop(meant))
+    click.echo(json.dumps({"dropped": count}) if as_json else f"{count} webhooks were dropped")
+
+
+def _which(*, task_id: str, config_id: str, parked: bool) -> Which:
+    if config_id and not task_id:
+        raise click.UsageError("--config-id needs --task: ids of configs are the clients' own, and tell nothing alone")
+    return Which(task_id, config_id, parked)
+
+
+def _meant(*, everything: bool, **which: Any) -> Which:  # noqa: ANN401 - the options
+    """What is to be changed must be said."""
+    found = _which(**which)
+    if (found != Which()) == everything:
+        raise click.UsageError("say which configs: --task ID, --parked or --all")
+    return found
+
+
+def _accounts(books: Books, *, which: Which, limit: int) -> list[Account]:
+    return list(books.accounts(which, limit))
+
+
+def _with(store: str | None, config: str | None, do: Callable[[Books], T]) -> T:
+    told = {"store": store, "anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door
+    settings = settings_from(told, config).settings
+    from a2a_server.delivery import books_of  # noqa: PLC0415 - it takes a while, and --help should not
+    from a2a_server.ports.store import StoreRefused, StoreUnavailable  # noqa: PLC0415 - as above
+
+    try:
+        return do(books_of(settings))
+    except (StoreRefused, StoreUnavailable) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _told(account: Account) -> dict[str, object]:
+    """Every field of an account, for programs."""
+    return {
+        "taskId": account.task_id,
+        "configId": account.config_id,
+        "tenant": account.scope.tenant,
+        "owner": account.scope.owner,
+        "url": account.url,
+        "version": account.version,
+        "owed": account.owed,
+        "nextEvent": account.first,
+        "delivered": account.delivered,
+        "failed": account.failed,
+        "attempts": account.attempts,
+        "underWay": account.claimed,
+        "dueAt": _time(account.due_ms),
+        "failingSince": _time(account.failing_ms),
+        "parkedSince": _time(account.parked_ms),
+        "why": account.why,
+    }
+
+
+def _lines(account: Account) -> str:
+    return (
+        f"{_shown(account.task_id)} {_shown(account.config_id)} {_shown(account.url)}\n"
+        f"    {_state(account)}; owed {account.owed}, delivered {account.delivered}, failed attempts {account.failed}"
+    )
+
+
+def _state(account: Account) -> str:
+    why = f" ({account.why})" if account.why else ""
+    if account.parked_ms is not None:
+        return f"parked since {_time(account.parked_ms)} after {account.attempts} attempts{why}"
+    if account.claimed:
+        return f"attempt {account.attempts + 1} at event {account.first} under way{why}"
+    if account.due_ms is None:
+        return "nothing owed"
+    return f"attempt {account.attempts + 1} at event {account.first} due{_when(account)}{why}"
+
+
+def _when(account: Account) -> str:
+    return f" at {_time(account.due_ms)}" if account.attempts else ""
+
+
+def _shown(text: str) -> str:
+    """Ids are the clients' words: they must not move the cursor."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _time(ms: int | None) -> str | None:
+    if ms is None:
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
