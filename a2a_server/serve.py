@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -221,7 +222,9 @@ def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
         public_url=settings.public_url,
         options=options,
         codes=settings.error_codes,
-        legacy_cards=Legacy(old_cards.downgrade, superset) if settings.legacy.enabled else None,
+        legacy_cards=Legacy(partial(old_cards.downgrade, options=spoken_of(settings)), superset)
+        if settings.legacy.enabled
+        else None,
         tenants=settings.tenants,
         legacy_waits=settings.legacy.wait != "never",
         legacy_raw_files=settings.legacy.raw_files,
@@ -296,14 +299,21 @@ def streams_of(settings: Settings) -> OpenStreams:
 def old_servicer_of(settings: Settings, pipeline: Pipeline) -> LegacyServicer | None:
     if not settings.legacy.enabled:
         return None
-    options = CompatOptions(raw_files=settings.legacy.raw_files, wait_unasked=settings.legacy.wait == "always")
+    options = spoken_of(settings)
     return LegacyServicer(pipeline, options, peer_names=bool(settings.tls.client_ca))
+
+
+def spoken_of(settings: Settings) -> CompatOptions:
+    """How 0.3 is spoken."""
+    legacy = settings.legacy
+    return CompatOptions(raw_files=legacy.raw_files, wait_unasked=legacy.wait == "always", grpc_urls=legacy.grpc_urls)
 
 
 def old_interface_of(settings: Settings, address: Address) -> pb.AgentInterface:
     """0.3 writes the address of the gRPC door as a URL; what a proxy in front of it speaks, `public_url` tells."""
     secure = settings.tls.cert or (settings.public_grpc and settings.public_url.startswith("https:"))
-    url = f"{'https' if secure else 'http'}://{settings.public_grpc or reachable(address)}"
+    scheme = f"{'https' if secure else 'http'}://" if settings.legacy.grpc_urls else ""
+    url = f"{scheme}{settings.public_grpc or reachable(address)}"
     return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=LEGACY)
 
 

@@ -53,7 +53,7 @@ def _doors(card: pb.AgentCard, options: Options) -> Iterable[Door]:
 
 
 def _address(interface: pb.AgentInterface, options: Options) -> str:
-    bare = interface.protocol_binding == "GRPC" and "://" not in interface.url
+    bare = options.grpc_urls and interface.protocol_binding == "GRPC" and "://" not in interface.url
     return f"{'https' if options.grpc_tls else 'http'}://{interface.url}" if bare else interface.url
 
 

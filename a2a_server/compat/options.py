@@ -15,6 +15,8 @@ class Options:
     """Authorization schemes that can be served at webhooks, in lower case; None: all (CONF-34)."""
     grpc_tls: bool = True
     """What to put in front of a bare `host:port`: 0.3 writes gRPC's address as a URL (CONF-69)."""
+    grpc_urls: bool = True
+    """Whether to put anything there at all: the SDKs' clients hand the address to gRPC as it is, which takes no URL."""
 
 
 DEFAULT = Options()

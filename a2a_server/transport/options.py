@@ -59,6 +59,8 @@ class LegacyOptions:
     """Whether a send waits that does not say; `auto` = over HTTP it does, over gRPC, which cannot tell, it does not."""
     raw_files: bool = False
     """Whether the bytes of files are written as they are, for JavaScript's clients; the others expect base64 text."""
+    grpc_urls: bool = True
+    """Whether 0.3 cards put http:// or https:// before gRPC's address, as 0.3 has it; SDKs dial what they read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

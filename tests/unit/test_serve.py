@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from aiohttp import ClientSession
 
 from a2a_server.agents import Agent, Turn
 from a2a_server.domain.input_requests import URI
@@ -107,6 +108,17 @@ def test_the_card_names_what_clients_can_reach() -> None:
 def test_0_3_names_the_grpc_door_by_a_url(settings: dict[str, Any], url: str) -> None:
     interface = old_interface_of(Settings(**settings), Address("127.0.0.1", 1))
     assert (interface.url, interface.protocol_binding, interface.protocol_version) == (url, "GRPC", "0.3")
+
+
+async def test_operators_may_have_grpc_s_address_written_for_clients_that_dial_what_they_read() -> None:
+    async with open_server(legacy={"grpc_urls": False}) as (server, _), ClientSession() as session:
+        url = f"http://{server.http}/.well-known/agent-card.json"
+        async with session.get(url, headers={"A2A-Version": "0.3"}) as answer:
+            card = await answer.json()
+        (address,) = [door["url"] for door in card["additionalInterfaces"] if door["transport"] == "GRPC"]
+        async with grpc.aio.insecure_channel(address) as channel:
+            stub: Any = a2a_v0_3_pb2_grpc.A2AServiceStub(channel)
+            assert await code(stub.GetTask(v03.GetTaskRequest(name="tasks/t"))) == grpc.StatusCode.NOT_FOUND
 
 
 @pytest.mark.req("AUTZ-02")

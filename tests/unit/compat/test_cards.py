@@ -55,6 +55,7 @@ def test_one_url_has_one_transport() -> None:
         pytest.param(interface("x.example:80", "GRPC"), Options(grpc_tls=False), "http://x.example:80", id="plaintext"),
         pytest.param(interface("http://x.example:80", "GRPC"), None, "http://x.example:80", id="has-a-scheme"),
         pytest.param(interface("x.example", "JSONRPC"), None, "x.example", id="not-grpc"),
+        pytest.param(interface("x.example:443", "GRPC"), Options(grpc_urls=False), "x.example:443", id="as-it-is"),
     ],
 )
 def test_0_3_writes_grpc_addresses_as_urls(given: pb.AgentInterface, options: Options | None, written: str) -> None:
