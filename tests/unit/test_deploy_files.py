@@ -6,9 +6,12 @@ import tomllib
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_server.settings import Settings
 from a2a_server.settings.sources import PREFIX, known
+from a2a_server.transport.server import LEGACY
+from a2a_server.transport.server import SERVICES as SERVED
 from tests.support import compose
 
 ROOT = compose.ROOT
@@ -221,3 +224,12 @@ def test_every_proxy_passes_events_on_at_once_and_knows_both_doors() -> None:
     assert all("127.0.0.1:8080" in text and "127.0.0.1:50051" in text for text in proxies.values())
     assert "proxy_buffering off;" in proxies["nginx.conf"]
     assert all(f"deploy/proxy/{name}" in guide() for name in proxies)
+
+
+@pytest.mark.req("LGRP-01")
+@pytest.mark.parametrize("service", [*SERVED, LEGACY], ids=lambda service: service.full_name)
+def test_nginx_knows_every_grpc_service(service: ServiceDescriptor) -> None:
+    text = (ROOT / "deploy/proxy/nginx.conf").read_text("utf-8")
+    (pattern,) = re.findall(r"location ~ (\S+) \{\s+grpc_pass", text)
+    assert re.match(pattern, f"/{service.full_name}/Anything")
+    assert not re.match(pattern, "/v1/tasks")
