@@ -63,11 +63,12 @@ class Hosts:
     def rooms(self, now: float) -> Rooms:
         """How many debts of each host may be claimed now."""
         per_host = self._patience.per_host
-        default = max(0, min(per_host, self._most_doubtful - self._doubtful))
-        known = dict.fromkeys(self._good, per_host) if default < per_host else {}
+        spare = max(0, self._most_doubtful - self._doubtful)
+        known = dict.fromkeys(self._good, per_host) if spare < per_host else {}
         for name, host in self._hosts.items():
-            known[name] = host.room(now, per_host if name in self._good else default)
-        return Rooms(default, known)
+            room = host.room(now, per_host)
+            known[name] = room if name in self._good else min(room, spare)
+        return Rooms(min(per_host, spare), known)
 
     @property
     def _most_doubtful(self) -> int:

@@ -1,0 +1,111 @@
+"""Places of hosts: none takes another's (spec: PAID-02)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from a2a_server.operations import push_hosts
+from a2a_server.operations.push_delivery import Patience
+from a2a_server.operations.push_hosts import Hosts, Place
+
+PATIENCE = Patience(concurrency=8, per_host=3, retry_first=0.02)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def enter(hosts: Hosts, name: str, count: int = 1) -> list[Place]:
+    return [hosts.enter(name, asyncio.Event()) for _ in range(count)]
+
+
+async def test_a_host_has_so_many_places_and_no_more() -> None:
+    hosts = Hosts(PATIENCE)
+    places = enter(hosts, "a", 2)
+    assert hosts.rooms(now()).of("a") == 1
+    assert hosts.rooms(now()).of("b") == 2  # of four for hosts that nobody knows, two are taken
+    assert hosts.free == 6
+    for place in places:
+        place.leave(reached=True)
+    assert hosts.free == 8
+    assert hosts.rooms(now()) == (3, {})
+
+
+@pytest.mark.req("PAID-02")
+async def test_unknown_hosts_share_half_of_the_places() -> None:
+    hosts = Hosts(PATIENCE)
+    enter(hosts, "good")[0].leave(reached=True)
+    for name in ("a", "b", "c", "d"):
+        enter(hosts, name)
+    rooms = hosts.rooms(now())
+    assert (rooms.of("e"), rooms.of("a"), rooms.of("good")) == (0, 0, 3)
+
+
+@pytest.mark.req("PAID-02", "DELV-04")
+async def test_what_lasts_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_hosts, "_ASIDE_AFTER", 0.01)
+    hosts, freed = Hosts(PATIENCE), asyncio.Event()
+    slow = [hosts.enter("slow", freed) for _ in range(3)]
+    assert hosts.rooms(now()).of("slow") == 0
+    await freed.wait()
+    await asyncio.sleep(0.01)
+    assert hosts.free == 8
+    assert hosts.rooms(now()).of("slow") == 3
+    more = [hosts.enter("slow", freed) for _ in range(3)]
+    await asyncio.sleep(0.03)
+    assert hosts.free == 5  # as many as a host may have do so, and no more
+    for place in (*slow, *more):
+        place.leave(reached=True)
+    assert (hosts.free, hosts.rooms(now())) == (8, (3, {}))
+
+
+@pytest.mark.req("PAID-02")
+async def test_all_that_have_stepped_aside_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_hosts, "_ASIDE_AFTER", 0.0)
+    hosts = Hosts(PATIENCE)
+    for number in range(40):
+        enter(hosts, f"h{number}")
+        await asyncio.sleep(0.002)
+    assert hosts.free == 0  # 32 are aside, 8 are not
+
+
+@pytest.mark.req("PAID-02")
+async def test_a_host_that_cannot_be_reached_rests_and_then_has_one_attempt() -> None:
+    hosts = Hosts(PATIENCE)
+    for _ in range(3):
+        enter(hosts, "dead")[0].leave(reached=False)
+        await asyncio.sleep(0.002)
+    assert hosts.rooms(now()).of("dead") == 0
+    await asyncio.sleep(0.03)
+    assert hosts.rooms(now()).of("dead") == 1
+    (probe,) = enter(hosts, "dead")
+    assert hosts.rooms(now()).of("dead") == 0
+    probe.leave(reached=True)
+    assert hosts.rooms(now()).of("dead") == 3
+
+
+async def test_attempts_that_fail_together_count_once() -> None:
+    hosts = Hosts(Patience(concurrency=64, per_host=20, retry_first=60.0))
+    for place in enter(hosts, "dead", 20):
+        place.leave(reached=False)
+    assert hosts.rooms(now()).of("dead") > 0
+
+
+async def test_what_says_nothing_about_the_host_changes_nothing() -> None:
+    hosts = Hosts(PATIENCE)
+    for _ in range(5):
+        enter(hosts, "a")[0].leave(reached=None)
+    assert hosts.rooms(now()) == (3, {})
+
+
+async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(push_hosts, "_KNOWN", 5)
+    hosts = Hosts(PATIENCE)
+    for number in range(20):
+        enter(hosts, f"good{number}")[0].leave(reached=True)
+        enter(hosts, f"dead{number}")[0].leave(reached=False)
+    assert len(hosts.rooms(now()).known) <= 5
+    enter(hosts, "a", 4)
+    assert len(hosts.rooms(now()).known) <= 11
