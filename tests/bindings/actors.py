@@ -138,9 +138,9 @@ def watch_writes(store: Store) -> list[Write]:
     writes: list[Write] = []
     commit = store.commit
 
-    async def watched(write: Write) -> None:
+    async def watched(write: Write) -> bool:
         writes.append(write)
-        await commit(write)
+        return await commit(write)
 
     store.commit = watched  # type: ignore[method-assign]
     return writes
@@ -163,9 +163,9 @@ def hold_commits(store: Store) -> Gate:
     """Let no commit through before the gate opens."""
     gate, commit = Gate(), store.commit
 
-    async def held(write: Write) -> None:
+    async def held(write: Write) -> bool:
         await gate.wait()
-        await commit(write)
+        return await commit(write)
 
     store.commit = held  # type: ignore[method-assign]
     return gate

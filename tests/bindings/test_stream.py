@@ -201,7 +201,7 @@ async def test_a_store_that_breaks_in_mid_stream_ends_the_stream_without_details
         await anext(items)
         await anext(items)
 
-        async def broken(write: object) -> None:
+        async def broken(write: object) -> bool:
             raise OSError("/secret/path: no space left")
 
         store.commit = broken  # type: ignore[method-assign]
