@@ -65,8 +65,16 @@ def test_the_guide_leads_to_answers(deployed: Deployment, token: str) -> None:
     assert json.loads(listed)["totalSize"] == 2
     assert json.loads(called)["result"]["totalSize"] == 2
     address = deployed.placed("http://127.0.0.1:8080")
-    doors = [(door["protocolBinding"], door["url"]) for door in json.loads(card)["supportedInterfaces"]]
-    assert doors == [("HTTP+JSON", address), ("JSONRPC", f"{address}/")]
+    doors = [
+        (door["protocolBinding"], door["url"], door["protocolVersion"])
+        for door in json.loads(card)["supportedInterfaces"]
+    ]
+    assert doors == [
+        ("HTTP+JSON", address, "1.0"),
+        ("JSONRPC", f"{address}/", "1.0"),
+        ("JSONRPC", f"{address}/", "0.3"),
+        ("HTTP+JSON", address, "0.3"),
+    ]
 
 
 def test_who_has_no_token_is_let_through_and_refused_by_the_server(deployed: Deployment, token: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import grpc
@@ -74,28 +75,32 @@ async def test_the_bound_is_kept_whoever_takes_the_call(ahead: int, most: int) -
         gate.set()
         assert len(await asyncio.gather(*held)) == most
         for _ in range(20):  # and there is room again, whoever's turn it is
-            await _there_is_room(door.stub)
+            await _when_there_is_room(lambda: door.stub.GetTask(REQUEST))
 
 
 async def test_calls_that_end_badly_make_room_too() -> None:
     async with open_door(options=GrpcOptions(max_concurrent_calls=1, accept_ahead=3)) as door:
         for _ in range(20):
-            await refused(lambda: door.stub.CancelTask(pb.CancelTaskRequest(id="t")))  # no such operation here
-            stream = door.stub.SendStreamingMessage(pb.SendMessageRequest())
-            await stream.read()
-            stream.cancel()
-            await _there_is_room(door.stub)
+            await _when_there_is_room(lambda: door.stub.CancelTask(pb.CancelTaskRequest(id="t")))  # fails: no operation
+            await _when_there_is_room(lambda: _begun_and_canceled(door.stub))
+            await _when_there_is_room(lambda: door.stub.GetTask(REQUEST))
 
 
-async def _there_is_room(stub: Any) -> None:
+async def _begun_and_canceled(stub: Any) -> None:
+    stream = stub.SendStreamingMessage(pb.SendMessageRequest())
+    await stream.read()
+    stream.cancel()
+
+
+async def _when_there_is_room(call: Callable[[], Awaitable[object]]) -> None:
     """A call is over a moment after its answer, and a canceled one when the server hears of it."""
     async with asyncio.timeout(5):
         while True:
             try:
-                await stub.GetTask(REQUEST)
+                await call()
             except grpc.aio.AioRpcError as error:
                 if error.code() != grpc.StatusCode.RESOURCE_EXHAUSTED:
-                    raise
+                    return
                 await asyncio.sleep(0.01)
             else:
                 return
