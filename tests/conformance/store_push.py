@@ -323,6 +323,12 @@ class RoomPromises:
             debts += found
         assert len({(debt.task_id, debt.hook.config.id) for debt in debts}) == len(debts) == 600
 
+    async def test_one_host_may_have_all_there_is(self, store: Store) -> None:
+        await indebted_at(store, "a.example", *(f"{number:03}" for number in range(100)))
+        await indebted_at(store, "b.example")
+        assert len(await store.claim_debts(NOW, UNTIL, 70, Rooms(80))) == 70
+        assert len(await store.claim_debts(NOW, UNTIL, 70, Rooms(80))) == 31
+
     async def test_a_round_claims_each_room_once(self, store: Store) -> None:
         for host in range(40):
             await indebted_at(store, f"h{host}.example", "a", "b", "c")

@@ -29,6 +29,8 @@ class Round(NamedTuple):
     stop: str
     """Where the round began, and ends."""
     turned: bool = False
+    stays: bool = False
+    """Whether that host may have more."""
     over: bool = False
 
 
@@ -60,13 +62,18 @@ def claim(connection: sqlite3.Connection, order: Order, at: Round) -> tuple[list
         at = _next(connection, at)
         if at.over:
             break
-        wanted = min(order.rooms.of(at.place), room - len(debts))
+        most = order.rooms.of(at.place)
+        wanted = min(most, room - len(debts))
         if wanted > 0:
-            debts += _claim_of(connection, order, at.place, wanted)
+            found = list(_claim_of(connection, order, at.place, wanted))
+            at = at._replace(stays=len(found) == wanted < most)
+            debts += found
     return debts, at
 
 
 def _next(connection: sqlite3.Connection, at: Round) -> Round:
+    if at.stays:
+        return at._replace(stays=False)
     row = connection.execute(_SQL["next_host"], (at.place,)).fetchone()
     if row is None:
         return at._replace(over=True) if at.turned else _next(connection, Round("", at.stop, turned=True))
