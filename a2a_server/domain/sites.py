@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from a2a_server.domain.webhooks import target_of
@@ -9,6 +10,7 @@ from a2a_server.domain.webhooks import target_of
 UNKNOWN: Final = "?"
 
 
+@lru_cache(maxsize=1024)
 def site_of(url: str) -> str:
     """`host:port` in one spelling, whatever the URL's."""
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import OrderedDict
+from collections.abc import Callable
 
 from a2a_server.operations.push_delivery import Patience
 from a2a_server.ports.hooks import Rooms
@@ -74,8 +75,8 @@ class Hosts:
     def _most_doubtful(self) -> int:
         return max(1, self._patience.concurrency // 2)
 
-    def enter(self, name: str, on_free: asyncio.Event) -> Place:
-        """Take a place for an attempt; `on_free` is set when it is free again."""
+    def enter(self, name: str, on_free: Callable[[], None]) -> Place:
+        """Take a place for an attempt; `on_free` is called when it is free again."""
         host = self._hosts.setdefault(name, Host())
         self._hosts.move_to_end(name)
         host.running += 1
@@ -142,7 +143,7 @@ class Place:
 
     __slots__ = ("_hosts", "_on_free", "_timer", "aside", "begun", "doubtful", "host", "name")
 
-    def __init__(self, hosts: Hosts, name: str, host: Host, on_free: asyncio.Event, *, doubtful: bool) -> None:
+    def __init__(self, hosts: Hosts, name: str, host: Host, on_free: Callable[[], None], *, doubtful: bool) -> None:
         loop = asyncio.get_running_loop()
         self.name = name
         self.host = host
@@ -156,10 +157,10 @@ class Place:
     def _step_aside(self) -> None:
         self.aside = self._hosts.step_aside(self)
         if self.aside:
-            self._on_free.set()
+            self._on_free()
 
     def leave(self, *, reached: bool | None) -> None:
         """Say whether the host was reached, if the attempt has shown that."""
         self._timer.cancel()
         self._hosts.leave(self, reached=reached)
-        self._on_free.set()
+        self._on_free()

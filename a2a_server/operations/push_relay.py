@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
+from a2a_server.operations.push_attempts import Attempt, Counters
 from a2a_server.operations.push_bodies import Bodies
 from a2a_server.operations.push_delivery import Delivery
-from a2a_server.operations.push_hosts import Hosts, Place
+from a2a_server.operations.push_hosts import Hosts
 from a2a_server.operations.push_verdicts import reached, setback_of
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.hooks import Debt, Setback
@@ -27,6 +27,8 @@ logger = structlog.get_logger()
 
 _POLL = 1.0
 """Seconds after which the relay looks by itself: for what other processes, or operators, have made due."""
+_BREATH = 0.02
+"""Seconds between two looks at debts for which there is no room; a place that gets free ends them early."""
 _STORE_PAUSE = 0.5
 _NOTHING_TO_TELL = Outcome(delivered=True, why="event gone")
 _BROKEN = Outcome(delivered=False, why="internal error")
@@ -34,37 +36,6 @@ _SEALED = Outcome(delivered=False, why="sealed secret", final=True)
 
 _Key = tuple[str, str]
 """Task and config."""
-
-
-@dataclass(slots=True)
-class Counters:
-    """What has become of attempts since the start; for telemetry to read."""
-
-    delivered: int = 0
-    failed: int = 0
-    parked: int = 0
-    under_way: int = 0
-
-
-class Attempt:
-    """One debt on its way."""
-
-    __slots__ = ("before", "debt", "place", "reached", "task")
-
-    def __init__(self, debt: Debt, place: Place, before: Attempt | None) -> None:
-        self.debt = debt
-        self.place = place
-        self.before = before
-        """One for the same config, which was replaced meanwhile: its claim is void, its receiver perhaps another."""
-        self.reached: bool | None = None
-        """Whether the host was; None until that is known."""
-        self.task: asyncio.Task[None] | None = None
-
-    async def cancel(self) -> None:
-        """Returns when nothing of it is under way any more."""
-        if self.task is not None and not self.task.done():
-            self.task.cancel()
-            await asyncio.wait([self.task])
 
 
 class PushRelay:
@@ -79,7 +50,9 @@ class PushRelay:
         self._bodies = Bodies(store, delivery, history_cap)
         self._hosts = Hosts(delivery.patience)
         self._attempts: dict[_Key, Attempt] = {}
-        self._woken = asyncio.Event()
+        self._woken, self._freed = asyncio.Event(), asyncio.Event()
+        self._stuck = False
+        """Whether something is due for which there was no room; every further debt would only show the same."""
         self._forgotten: set[_Key] | None = None
         """Configs deleted while a claim is under way, which may bring them all the same."""
         self._loop: asyncio.Task[None] | None = None
@@ -141,15 +114,14 @@ class PushRelay:
             except Exception:
                 logger.exception("push.relay_failed")  # the next round may succeed
                 pause = _POLL
-            try:
-                async with asyncio.timeout(pause):
-                    await self._woken.wait()
-            except TimeoutError:
-                pass
+            if self._stuck:
+                await _happens(self._freed, _BREATH)
+            await _happens(self._woken, pause)
 
     async def _claim(self) -> float:
         """Begin everything that is due and has room; how long there will be nothing to do, as far as is known."""
         lease_ms = int(self._longest * 1000)
+        self._stuck = False
         while not self._stopping and (free := self._hosts.free):
             now_ms = self._clock.now_ms()
             due_ms = await self._store.next_debt()
@@ -157,11 +129,13 @@ class PushRelay:
                 return _POLL
             if due_ms > now_ms:
                 return min(_POLL, (due_ms - now_ms) / 1000)
+            self._freed.clear()
             rooms = self._hosts.rooms(asyncio.get_running_loop().time())
             self._forgotten = set()
             debts = await self._store.claim_debts(now_ms, now_ms + lease_ms, free, rooms)
             forgotten, self._forgotten = self._forgotten, None
             if not debts:
+                self._stuck = True
                 return _POLL
             for debt in debts:
                 if (debt.task_id, debt.hook.config.id) not in forgotten:
@@ -177,7 +151,7 @@ class PushRelay:
 
     def _begin(self, debt: Debt) -> None:
         key = debt.task_id, debt.hook.config.id
-        attempt = Attempt(debt, self._hosts.enter(debt.host, self._woken), self._attempts.get(key))
+        attempt = Attempt(debt, self._hosts.enter(debt.host, self._free), self._attempts.get(key))
         self._attempts[key] = attempt
         self.counters.under_way += 1
         attempt.task = asyncio.get_running_loop().create_task(self._attempt(attempt))
@@ -199,6 +173,10 @@ class PushRelay:
         attempt.place.leave(reached=attempt.reached)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("push.relay_failed", exc_info=error)  # the claim lapses
+
+    def _free(self) -> None:
+        self._freed.set()
+        self._woken.set()
 
     async def _outcome(self, debt: Debt) -> Outcome:
         try:
@@ -240,3 +218,11 @@ class PushRelay:
         if setback.retry_ms is None:
             self.counters.parked += 1
             logger.warning("push.parked", **told, attempts=debt.attempts + 1, why=outcome.why)
+
+
+async def _happens(event: asyncio.Event, within: float) -> None:
+    try:
+        async with asyncio.timeout(within):
+            await event.wait()
+    except TimeoutError:
+        pass

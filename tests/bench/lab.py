@@ -15,7 +15,7 @@ import grpc
 from generated import a2a_pb2 as pb
 from generated import a2a_pb2_grpc
 from tests.bench.load import Load, Work, drive
-from tests.bench.processes import GATEWAY_CORE, Program, Server, free_port, python, running
+from tests.bench.processes import CLIENT_CORE, GATEWAY_CORE, Program, Server, free_port, python, running
 
 T = TypeVar("T")
 Engine = Literal["memory", "sqlite"]
@@ -83,12 +83,16 @@ class Lab:
         return ["--config", str(path), "--log-level", "warning"]
 
     @contextmanager
-    def sdk(self, engine: Engine, *, tasks: int = 0, http: bool = False, legacy: bool = False) -> Iterator[Server]:
-        """One door of the SDK's server, for clients of 0.3 too if so. Its tracing is off, which spares it some work."""
+    def sdk(
+        self, engine: Engine, *, tasks: int = 0, http: bool = False, legacy: bool = False, push: bool = False
+    ) -> Iterator[Server]:
+        """One door of the SDK's server, for clients of 0.3 and with webhooks if so. Its tracing is off, which spares it
+        some work.
+        """
         store = "memory:" if engine == "memory" else f"sqlite+aiosqlite:///{self.place('sdk.db')}"
         door, port = "http" if http else "grpc", free_port()
         arguments = ["--door", door, "--port", str(port), "--store", store, "--tasks", str(tasks)]
-        arguments += ["--legacy"] * legacy
+        arguments += ["--legacy"] * legacy + ["--push"] * push
         program = Program(
             name=f"a2a-sdk-{door}-{engine}-{port}",
             command=python("-m", "tests.bench.sdk_server", *arguments),
@@ -97,6 +101,15 @@ class Lab:
             http=port if http else 0,
             extra={"OTEL_INSTRUMENTATION_A2A_SDK_ENABLED": "false"},
         )
+        with running(program) as server:
+            yield server
+
+    @contextmanager
+    def receiver(self, pause: float = 0.0) -> Iterator[Server]:
+        """Somebody who takes webhooks, on the load's core."""
+        http = free_port()
+        command = python("-m", "tests.bench.hook_receiver", "--port", str(http), "--pause", str(pause))
+        program = Program(name=f"receiver-{http}", command=command, folder=self.folder, http=http, core=CLIENT_CORE)
         with running(program) as server:
             yield server
 

@@ -6,12 +6,20 @@ import asyncio
 from collections import defaultdict
 from typing import Any, cast
 
+import httpx
 from a2a.helpers.proto_helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.context import ServerCallContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore, TaskStore, TaskUpdater
+from a2a.server.tasks import (
+    BasePushNotificationSender,
+    DatabaseTaskStore,
+    InMemoryPushNotificationConfigStore,
+    InMemoryTaskStore,
+    TaskStore,
+    TaskUpdater,
+)
 from a2a.types import Message
 from a2a.types import a2a_pb2 as pb
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -78,12 +86,18 @@ class Bench(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
 
 
-async def handler(place: str, tasks: int) -> DefaultRequestHandler:
+async def handler(place: str, tasks: int, *, push: bool = False) -> DefaultRequestHandler:
     """The SDK's handler with a store that has some finished tasks to begin with."""
     store = await _store(place)
     for task in finished(tasks):  # of the very same class, under another name
         await store.save(cast("Any", task), ServerCallContext())
-    return DefaultRequestHandler(Bench(), store, CARD)
+    if not push:
+        return DefaultRequestHandler(Bench(), store, CARD)
+    card, configs = pb.AgentCard(), InMemoryPushNotificationConfigStore()
+    card.CopyFrom(CARD)
+    card.capabilities.push_notifications = True
+    sender = BasePushNotificationSender(httpx.AsyncClient(), configs)
+    return DefaultRequestHandler(Bench(), store, card, push_config_store=configs, push_sender=sender)
 
 
 async def _store(place: str) -> TaskStore:

@@ -19,17 +19,17 @@ from starlette.applications import Starlette
 from tests.bench.sdk_agent import CARD, handler
 
 
-async def serve_grpc(port: int, place: str, tasks: int) -> None:
+async def serve_grpc(port: int, place: str, tasks: int, *, push: bool) -> None:
     server = grpc.aio.server()
-    servicer = GrpcHandler(await handler(place, tasks))
+    servicer = GrpcHandler(await handler(place, tasks, push=push))
     cast("Any", a2a_pb2_grpc).add_A2AServiceServicer_to_server(servicer, server)
     server.add_insecure_port(f"127.0.0.1:{port}")
     await server.start()
     await server.wait_for_termination()
 
 
-async def serve_http(port: int, place: str, tasks: int, *, legacy: bool) -> None:
-    found = await handler(place, tasks)
+async def serve_http(port: int, place: str, tasks: int, *, legacy: bool, push: bool) -> None:
+    found = await handler(place, tasks, push=push)
     routes = [
         *create_agent_card_routes(CARD),
         *create_jsonrpc_routes(found, rpc_url="/", enable_v0_3_compat=legacy),
@@ -47,9 +47,13 @@ async def serve_http(port: int, place: str, tasks: int, *, legacy: bool) -> None
 @click.option("--store", default="memory:", help="memory: or what SQLAlchemy connects to.")
 @click.option("--tasks", default=0, help="How many finished tasks to begin with.")
 @click.option("--legacy", is_flag=True, help="Serve JSON-RPC of 0.3 at the same URL.")
-def main(*, door: str, port: int, store: str, tasks: int, legacy: bool) -> None:
+@click.option("--push", is_flag=True, help="Send webhooks.")
+def main(*, door: str, port: int, store: str, tasks: int, legacy: bool, push: bool) -> None:  # noqa: PLR0913 - the options
     """Serve until killed."""
-    uvloop.run(serve_http(port, store, tasks, legacy=legacy) if door == "http" else serve_grpc(port, store, tasks))
+    if door == "http":
+        uvloop.run(serve_http(port, store, tasks, legacy=legacy, push=push))
+    else:
+        uvloop.run(serve_grpc(port, store, tasks, push=push))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ from generated import a2a_pb2 as pb
 
 _SQL = queries("push.sql")
 
+_MESSAGE = bytes([pb.StreamResponse.MESSAGE_FIELD_NUMBER << 3 | 2])
+"""The first byte of a serialised event that is a message: field number and wire type (a nested message)."""
+
 
 def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
     """What a write registers and owes; whether anything has become payable."""
@@ -23,7 +26,7 @@ def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
         _put(connection, task, hook)
     if not (write.owe and write.entries):
         return False
-    return _owe(connection, task, [entry.number for entry in write.entries if not entry.event.HasField("message")])
+    return _owe(connection, task, [entry.number for entry in write.entries if not entry.wire.startswith(_MESSAGE)])
 
 
 def _owe(connection: sqlite3.Connection, task: int, numbers: Sequence[int]) -> bool:

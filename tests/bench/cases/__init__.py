@@ -18,6 +18,7 @@ from tests.bench.cases import (
     sse_fanout,
     sse_idle,
     streams,
+    webhooks,
 )
 from tests.bench.lab import Lab
 from tests.bench.rows import Row
@@ -42,5 +43,6 @@ CASES: Mapping[str, Case] = {
     "sse_idle": sse_idle.sse_idle,
     "sse_fanout": sse_fanout.sse_fanout,
     "networked": networked.networked,
+    "webhooks": webhooks.webhooks,
     "go": http_reads.go,
 }

@@ -18,7 +18,7 @@ def now() -> float:
 
 
 def enter(hosts: Hosts, name: str, count: int = 1) -> list[Place]:
-    return [hosts.enter(name, asyncio.Event()) for _ in range(count)]
+    return [hosts.enter(name, lambda: None) for _ in range(count)]
 
 
 async def test_a_host_has_so_many_places_and_no_more() -> None:
@@ -47,13 +47,13 @@ async def test_unknown_hosts_share_half_of_the_places() -> None:
 async def test_what_lasts_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(push_hosts, "_ASIDE_AFTER", 0.01)
     hosts, freed = Hosts(PATIENCE), asyncio.Event()
-    slow = [hosts.enter("slow", freed) for _ in range(3)]
+    slow = [hosts.enter("slow", freed.set) for _ in range(3)]
     assert hosts.rooms(now()).of("slow") == 0
     await freed.wait()
     await asyncio.sleep(0.01)
     assert hosts.free == 8
     assert hosts.rooms(now()).of("slow") == 3
-    more = [hosts.enter("slow", freed) for _ in range(3)]
+    more = [hosts.enter("slow", freed.set) for _ in range(3)]
     await asyncio.sleep(0.03)
     assert hosts.free == 5  # as many as a host may have do so, and no more
     for place in (*slow, *more):
