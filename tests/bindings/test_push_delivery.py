@@ -58,7 +58,7 @@ def inline(client: Receiver, **fields: Any) -> dict[str, Any]:
     return {"task_push_notification_config": config(url=client.url, **fields)}
 
 
-@pytest.mark.req("SEND-07", "HOOK-01", "HOOK-02", "HOOK-05", "DELV-01", "PAID-01", "PAID-02")
+@pytest.mark.req("SEND-07", "HOOK-01", "HOOK-02", "HOOK-05", "DELV-01", "PAID-01", "PAID-02", "CONF-37")
 async def test_a_config_that_comes_with_a_message_gets_everything_from_the_task_on(store: Store) -> None:
     async with receiver() as client, delivering(Stage(), store=store) as world:
         task = await world.send(say(skill="echo", configuration=inline(client)))
