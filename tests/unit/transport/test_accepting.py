@@ -70,7 +70,8 @@ async def test_the_bound_is_kept_whoever_takes_the_call(ahead: int, most: int) -
             while inside < most:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.01)
         for _ in range(20):  # whoever's turn it is
-            refusal = await refused(lambda: door.stub.GetTask(REQUEST))
+            async with asyncio.timeout(5):
+                refusal = await refused(lambda: door.stub.GetTask(REQUEST))
             assert refusal.code == grpc.StatusCode.RESOURCE_EXHAUSTED
         gate.set()
         assert len(await asyncio.gather(*held)) == most
