@@ -79,6 +79,8 @@ class Receiver:
             return web.Response(status=401)
         delivery = request.headers["A2A-Delivery-Id"]
         if delivery not in self._deliveries:  # a webhook comes again when our answer was lost
+            if trace := request.headers.get("traceparent"):  # that of the call which caused the event
+                print("trace:", *trace.split("-")[1:2])
             await self.handle(request.headers["A2A-Task-Id"], json.loads(body))
             self._deliveries.add(delivery)  # not before it has been dealt with: if that fails, it shall come again
         return web.Response(status=204)

@@ -25,6 +25,12 @@ SCHEMES = "a2a-server-schemes"
 _OURS = frozenset({SPOKEN, SCHEMES})
 """What this gateway says to the upstream beside a request; no client says it in its stead."""
 
+_TRACE = frozenset({"traceparent", "tracestate"})
+"""No fault in these is a reason to refuse a call: whoever reads them ignores what is malformed.
+
+Several lines are told as the one list that they are in HTTP: gRPC would pass on the last parent as if it were the only.
+"""
+
 _NAME = re.compile(r"[0-9a-z_.-]{1,256}")
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
@@ -109,6 +115,9 @@ def _add(found: Incoming, target: str, header: str, value: str) -> None:
         refuse([Violation(header, "names metadata that gRPC keeps for itself")])
     elif target.endswith("-bin"):
         found.binary[target] = (*found.binary.get(target, ()), *_decoded(header, value))
+    elif target in _TRACE:
+        line = value if value.isascii() and value.isprintable() else ""
+        found.metadata[target] = (",".join([*found.metadata.get(target, ()), line]),)
     elif not value.isascii() or not value.isprintable():
         if not target.startswith(WELL_KNOWN):  # a browser's Referer is no reason to refuse a call
             refuse([Violation(header, "must be printable ASCII")])

@@ -111,6 +111,12 @@ class Incoming:
         return self.request.tenant
 
     @property
+    def trace(self) -> dict[str, str]:
+        """Headers to send along with calls to others, so that all is one trace; none when the client sent none."""
+        trace = self.request.trace
+        return {} if trace is None else trace.headers()
+
+    @property
     def extensions(self) -> frozenset[str]:
         """The URIs of the extensions that are active in this request."""
         return self.request.extensions

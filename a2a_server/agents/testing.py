@@ -15,6 +15,7 @@ from a2a_server.agents.parts import Content, Json, as_message, to_python, to_str
 from a2a_server.agents.state import Saved
 from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, open_request
 from a2a_server.domain.reducer import fold
+from a2a_server.domain.trace import trace_of
 from a2a_server.errors import refuse
 from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse, TurnRequest
 from a2a_server.ports.authenticator import Caller
@@ -133,14 +134,15 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     tenant: str = "",
     extensions: Iterable[str] = (),
     accepted_output_modes: Sequence[str] = (),
+    trace: Mapping[str, str] | None = None,
     cancel_after: int | None = None,
     cancel_metadata: Mapping[str, Json] | None = None,
 ) -> Record:
     """Send one message to an agent and return what came of it.
 
     `after=record` continues that record's task. `again=record` runs its turn again, as after a crash. `messages` come
-    while the turn runs. `cancel_after=n` cancels the turn with its n-th event; a crash looks the same. A refused
-    request raises `A2AError`; what the skill raises comes through.
+    while the turn runs. `trace` is what the client's headers say of its trace. `cancel_after=n` cancels the turn with
+    its n-th event; a crash looks the same. A refused request raises `A2AError`; what the skill raises comes through.
     """
     fields = dict(metadata or {}) | ({} if skill is None else {SKILL_KEY: skill})
     message = as_message(content)
@@ -162,6 +164,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
         tenant=tenant,
         extensions=active,
         accepted_output_modes=tuple(accepted_output_modes),
+        trace=trace_of({name: (value,) for name, value in (trace or {}).items()}),
     )
     if again is not None:
         turn = replace(again.request, view=lambda: again.task, state=again.blob, rerun=True)

@@ -37,6 +37,7 @@ def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], pl
         call.extensions,
         modes,
         plan,
+        call.trace,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 from google.protobuf.message import Message
 
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Entry
 
@@ -36,6 +37,8 @@ class Call(NamedTuple):
     idempotency_key: str = ""
     schemes: Sequence[str] = ()
     """All that a push config offers, in the client's order, where its version has room for several (CONF-34)."""
+    trace: Trace | None = None
+    """The caller's, for everything that is sent because of this call (TRAC-01)."""
     numbers: bool = False
     """Whether stream events tell their number."""
     cursor: Sequence[str] = ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from google.protobuf import struct_pb2
 
 from a2a_server.domain.lifecycle import is_terminal
-from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason
+from a2a_server.operations.call import Call
 from a2a_server.operations.runs import RACES, Runs, changing_too_fast
 from a2a_server.ports.store import Record, StaleWrite
 from generated import a2a_pb2 as pb
@@ -18,9 +18,9 @@ class Cancels:
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
 
-    async def cancel(self, scope: Scope, task_id: str, metadata: struct_pb2.Struct) -> Record:
+    async def cancel(self, call: Call, task_id: str, metadata: struct_pb2.Struct) -> Record:
         """The task as it stands after the attempt; whichever terminal state was recorded first stands (CANX-02)."""
-        signalled = False
+        scope, signalled = call.scope, False
         for _ in range(RACES):
             record = await self._runs.find(scope, task_id)
             state = record.task.status.state
@@ -36,7 +36,7 @@ class Cancels:
                     raise _not_cancelable(task_id, f"The agent did not stop within {grace:g} seconds and works on.")
                 continue
             try:
-                await self._runs.move(scope, record, pb.TASK_STATE_CANCELED)
+                await self._runs.move(scope, record, pb.TASK_STATE_CANCELED, trace=call.trace)
             except StaleWrite:
                 continue
             return await self._runs.find(scope, task_id)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.hooks import Hook
@@ -43,6 +44,8 @@ class Job:
             request = pb.SendMessageRequest()
             request.CopyFrom(self.request)
             request.configuration.ClearField("task_push_notification_config")
+        if self.call.trace is not None:
+            header.append(self.call.trace._asdict())
         if self.kept is not None:
             header.append(_WITHHELD)
             request = pb.SendMessageRequest(message=self.kept)
@@ -53,7 +56,8 @@ def recover(scope: Scope, turn: Turn) -> Job:
     """The job that a dead process left behind. One with `kept` cannot be done: its message is gone."""
     header, _, request = turn.request.partition(b"\n")
     caller, version, extensions, *marks = json.loads(header)
-    call = Call(caller=Caller(**caller), scope=scope, version=version, extensions=frozenset(extensions))
+    trace = next((Trace(**mark) for mark in marks if isinstance(mark, dict)), None)
+    call = Call(Caller(**caller), scope, version, frozenset(extensions), trace=trace)
     message = pb.SendMessageRequest.FromString(request)
     kept = message.message if _WITHHELD in marks else None
     return Job(call, message, number=turn.number, after=turn.number, rerun=True, kept=kept)

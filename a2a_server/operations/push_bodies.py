@@ -42,6 +42,7 @@ class Bodies:
             debt.attempts + 1,
             form.content_type,
             form.encode(told),
+            debt.trace,
         )
 
     async def _event(self, debt: Debt) -> Message | None:

@@ -45,7 +45,7 @@ async def _settle(runs: Runs, claimed: Claimed, record: Record) -> None:
     elif state in INTERRUPTED and waiting:
         await _go_on(runs, claimed, record, waiting)
     elif state in ACTIVE:
-        await _fail(runs, claimed, record)
+        await _fail(runs, claimed, record, first)
     else:
         await runs.end(claimed.scope, record, claimed.turns)
 
@@ -59,7 +59,7 @@ async def _go_on(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) 
 
 async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
     if jobs[0].kept is not None:
-        return await _ask_again(runs, claimed, record)
+        return await _ask_again(runs, claimed, record, jobs[0])
     if lost := {job.number for job in jobs if job.kept is not None}:  # the turn that asked for them asks again
         await runs.end(claimed.scope, record, [turn for turn in claimed.turns if turn.number in lost])
     logger.info("task.rerun", task_id=claimed.task_id)
@@ -69,19 +69,20 @@ async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) 
     return runs.rerun(claimed.scope, record, left)
 
 
-async def _ask_again(runs: Runs, claimed: Claimed, record: Record) -> None:
+async def _ask_again(runs: Runs, claimed: Claimed, record: Record, job: Job) -> None:
     """The answer to a sensitive request was not kept, so that no turn can go on with it: its client is asked anew."""
     status = record.task.status
     if status.state in INTERRUPTED and status.HasField("message"):  # the agent has asked for something else since
         return await runs.end(claimed.scope, record, claimed.turns)
     question = next((message for message in reversed(record.task.history) if request_in(message)), None)
     if question is None:
-        return await _fail(runs, claimed, record)
+        return await _fail(runs, claimed, record, job)
     logger.info("task.asked_again", task_id=claimed.task_id)
-    return await runs.ask_again(claimed.scope, record, question, ends=claimed.turns)
+    return await runs.ask_again(claimed.scope, record, question, trace=job.call.trace, ends=claimed.turns)
 
 
-async def _fail(runs: Runs, claimed: Claimed, record: Record) -> None:
+async def _fail(runs: Runs, claimed: Claimed, record: Record, job: Job) -> None:
     logger.warning("task.interrupted", task_id=claimed.task_id)
     details = {"reason": "SERVER_INTERRUPTED"}
-    await runs.move(claimed.scope, record, pb.TASK_STATE_FAILED, _TEXT, details, ends=claimed.turns)
+    scope, trace = claimed.scope, job.call.trace
+    await runs.move(scope, record, pb.TASK_STATE_FAILED, _TEXT, details, trace=trace, ends=claimed.turns)

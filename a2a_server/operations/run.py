@@ -71,6 +71,8 @@ class Run:
         """Set for a turn that may answer without making a task."""
         self._current = job
         self._state = state
+        if job.call.trace is not None:
+            writer.caused_by(job.call.trace)
         writer.on_lost = self._lost
         writer.patient = True
 
@@ -148,7 +150,7 @@ class Run:
                 await self._turn(job)
                 if not self.inbox:
                     await self.writer.drain()
-                job = self.inbox.take() if self.inbox else None
+                job = self._next() if self.inbox else None
         except Exception as error:  # noqa: BLE001 - whatever ended the writing, readers and starters have been told
             self._abandon(error)
         finally:
@@ -157,6 +159,11 @@ class Run:
             on_end(self)
             if seated:
                 slots.release(owner)
+
+    def _next(self) -> Job:
+        job = self.inbox.take()
+        self.writer.caused_by(job.call.trace)
+        return job
 
     async def _wait_for_slot(self, owner: str) -> bool:
         self._seat = Seat(self.shop.slots, owner)

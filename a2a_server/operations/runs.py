@@ -11,6 +11,7 @@ from a2a_server.domain.events import set_time
 from a2a_server.domain.input_requests import check_answer
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.domain.validation import may_exist
 from a2a_server.errors import A2AError, Reason, Violation, refuse, task_not_found
 from a2a_server.operations.addressing import addressee, check_new
@@ -258,17 +259,22 @@ class Runs:
         text: str = "",
         details: Details | None = None,
         *,
+        trace: Trace | None = None,
         ends: Sequence[Turn] = (),
     ) -> None:
         """Move a task that has no live turn. Raises `StaleWrite` when something else was faster."""
         writer = self._writer(scope, record)
+        writer.caused_by(trace)
         move(self.shop, writer, state, text, details)
         writer.end(turn.number for turn in ends)
         await writer.settle()
 
-    async def ask_again(self, scope: Scope, record: Record, question: pb.Message, *, ends: Sequence[Turn]) -> None:
+    async def ask_again(
+        self, scope: Scope, record: Record, question: pb.Message, *, trace: Trace | None, ends: Sequence[Turn]
+    ) -> None:
         """Put a question anew to whoever answered it, for a task that has no live turn."""
         writer, message = self._writer(scope, record), pb.Message()
+        writer.caused_by(trace)
         message.CopyFrom(question)
         message.message_id = self.shop.ids.new()
         move_with(self.shop, writer, pb.TASK_STATE_INPUT_REQUIRED, message)

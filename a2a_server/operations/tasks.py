@@ -62,7 +62,7 @@ class CancelTask:
 
     async def __call__(self, call: Call, request: pb.CancelTaskRequest, /) -> pb.Task:
         check_cancel(request)
-        record = await self.cancels.cancel(call.scope, request.id, request.metadata)
+        record = await self.cancels.cancel(call, request.id, request.metadata)
         return trim(record.task, None, cap=self.shop.limits.history_cap)
 
 

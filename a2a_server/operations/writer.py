@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from a2a_server.domain.trace import Trace
 from a2a_server.operations.image import TaskImage
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.store import Entry, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write, new_entry
@@ -64,6 +65,8 @@ class TaskWriter:
     _begun: Sequence[Begun] = ()
     _ended: Sequence[int] = ()
     _configs: Sequence[Hook] = ()
+    _trace: Trace | None = None
+    _traces: Sequence[tuple[int, Trace | None]] = ()
     _waiters: Sequence[asyncio.Future[None]] = ()
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
@@ -149,6 +152,12 @@ class TaskWriter:
     def register(self, hook: Hook) -> None:
         """A push config that must be there before the next event (SEND-07)."""
         self._configs = [*self._configs, hook]
+
+    def caused_by(self, trace: Trace | None) -> None:
+        """Say to which trace the events belong from here on (TRAC-01)."""
+        if trace != self._trace:
+            self._trace = trace
+            self._traces = [*self._traces, (self.number + 1, trace)]
 
     def leave_receipt(self, once: Once, now_ms: int) -> None:
         """The next commit succeeds only if nobody has sent this before (ONCE-01). It has room for one receipt."""
@@ -335,4 +344,7 @@ class TaskWriter:
             write.end, self._ended = tuple(self._ended), ()
         if self._configs:
             write.configs, self._configs = tuple(self._configs), ()
+        if self._traces and entries:
+            write.traces = tuple(self._traces)
+            self._traces = () if self._trace is None else ((self.number + 1, self._trace),)
         return write

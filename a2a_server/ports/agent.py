@@ -8,6 +8,7 @@ from typing import Protocol
 
 from google.protobuf import struct_pb2
 
+from a2a_server.domain.trace import Trace
 from a2a_server.errors import Violation
 from a2a_server.ports.authenticator import Caller
 from generated import a2a_pb2 as pb
@@ -59,6 +60,8 @@ class TurnRequest:
     accepted_output_modes: tuple[str, ...] = ()
     plan: Plan | None = None
     """The plan that the agent made for this very turn, where it was asked for one just now."""
+    trace: Trace | None = None
+    """The caller's, to be passed on by whatever the agent calls (TRAC-01)."""
     _task: pb.Task | None = field(default=None, init=False, repr=False)
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from generated import a2a_pb2 as pb
 
 
@@ -41,6 +42,8 @@ class Debt:
     """Where it goes to: `host:port`."""
     failing_ms: int | None = field(default=None, compare=False)
     """When the first attempt failed since one last succeeded."""
+    trace: Trace | None = None
+    """Of the call that caused the event."""
 
 
 class Setback(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from a2a_server.domain.trace import Trace
 from a2a_server.errors import Violation
 from a2a_server.ports.hooks import Hook
 from generated import a2a_pb2 as pb
@@ -24,6 +25,8 @@ class Notice(NamedTuple):
     """1, 2, 3 …"""
     content_type: str
     body: bytes
+    trace: Trace | None = None
+    """Of the call that caused the event."""
 
     def __repr__(self) -> str:
         """Which one it is: what it says belongs to its receiver (SECR-03)."""

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from generated import a2a_pb2 as pb
 
@@ -117,6 +118,8 @@ class Write:
     """Push configs registered by the same request, in time for its first entry (SEND-07)."""
     owe: bool = False
     """Every config of the task is owed a webhook for each status, artifact and task entry (PAID-01)."""
+    traces: Sequence[tuple[int, Trace | None]] = ()
+    """From which entry on which trace goes with what is owed (TRAC-01); before the first of them, none."""
     once: Once | None = None
     """The receipt to leave; a living one under the same key turns the write into `Repeated`.
 
@@ -130,6 +133,10 @@ class Write:
             raise ValueError(f"entries end at {self.entries[-1].number}, not at {self.expected} + {len(self.entries)}")
         if self.expected == 0 and not (self.entries and self.head):
             raise ValueError(f"task {self.task_id!r} cannot be created without a first entry and a head")
+
+    def trace_of(self, number: int) -> Trace | None:
+        """The trace that an entry belongs to."""
+        return next((trace for first, trace in reversed(self.traces) if first <= number), None)
 
 
 class Repeated(Exception):  # noqa: N818 - a verdict, not a malfunction

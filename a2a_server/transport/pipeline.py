@@ -13,6 +13,7 @@ import structlog
 from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import PARENT, trace_of
 from a2a_server.errors import A2AError, Reason, Violation, refuse
 from a2a_server.operations.call import (
     Call,
@@ -188,11 +189,12 @@ class Pipeline:
         scope = _scope(rules.tenants.of(tenant, caller), caller.owner)
         key = _key(tuple(metadata[KEY])) if KEY in metadata else ""
         listed = schemes.offered(rpc, metadata[SCHEMES]) if spoken != CURRENT and SCHEMES in metadata else ()
+        trace = trace_of(metadata) if PARENT in metadata else None
         if EXTENSIONS not in metadata and not self._required:
-            return Call(caller, scope, version, NO_EXTENSIONS, key, listed), ()
+            return Call(caller, scope, version, NO_EXTENSIONS, key, listed, trace), ()
         asked = tuple(metadata.get(EXTENSIONS, ()))
         activated = rules.extensions.activated(asked, enforce=rpc in self._enforcing)
-        call = Call(caller, scope, version, frozenset(activated) - OWN, key, listed, replay.URI in activated)
+        call = Call(caller, scope, version, frozenset(activated) - OWN, key, listed, trace, replay.URI in activated)
         return call, ((EXTENSIONS, ", ".join(activated)),) if activated else ()
 
 

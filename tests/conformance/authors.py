@@ -8,6 +8,7 @@ from itertools import count
 from typing import TypedDict, Unpack
 
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Store, Turn, Write
 from generated import a2a_pb2 as pb
@@ -60,6 +61,7 @@ class More(TypedDict, total=False):
     state: bytes
     configs: Sequence[Hook]
     owe: bool
+    traces: Sequence[tuple[int, Trace | None]]
     once: Once
     now_ms: int
 

@@ -15,6 +15,7 @@ from tests.conformance.store_lists import ListPromises
 from tests.conformance.store_push import ConfigPromises, DebtPromises, ParkingPromises, RoomPromises
 from tests.conformance.store_receipts import ReceiptPromises
 from tests.conformance.store_tasks import TaskPromises, WritePromises
+from tests.conformance.store_traces import TracePromises
 from tests.conformance.store_turns import TurnPromises
 
 
@@ -27,6 +28,7 @@ class StoreContract(
     DebtPromises,
     RoomPromises,
     ParkingPromises,
+    TracePromises,
     WritePromises,
 ):
     async def test_the_secret_is_made_once(self, store: Store) -> None:

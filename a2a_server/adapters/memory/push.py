@@ -25,9 +25,10 @@ class Debts:
 
     def owe(self, row: TaskRow, write: Write) -> bool:
         numbers = [entry.number for entry in write.entries if not entry.event.HasField("message")]
+        owed = {number: write.trace_of(number) for number in numbers} if write.traces else dict.fromkeys(numbers)
         payable = False
         for config in (row.configs or {}).values() if numbers else ():
-            config.owed.update(dict.fromkeys(numbers))
+            config.owed.update(owed)
             if config.parked_ms is None:
                 payable = True
                 if config.due_ms is None:
@@ -87,9 +88,9 @@ class Debts:
             row, config = self._due[serial]
             self._set_due(row, config, until_ms)
             config.claimed_until_ms, config.served_ms = until_ms, now_ms
-            number = next(iter(config.owed))
-            debt = Debt(row.scope, row.task_id, number, config.hook, config.attempts, until_ms, host, config.failing_ms)
-            yield debt
+            number, trace = next(iter(config.owed.items()))
+            failed = config.attempts, until_ms, host, config.failing_ms
+            yield Debt(row.scope, row.task_id, number, config.hook, *failed, trace)
 
     def settle(self, row: TaskRow | None, debt: Debt, setback: Setback | None) -> bool:
         config = (row.configs or {}).get(debt.hook.config.id) if row is not None else None

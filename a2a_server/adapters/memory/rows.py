@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.store import Head, Lease, Record, Turn, Write
 from generated import a2a_pb2 as pb
@@ -21,8 +22,8 @@ class ConfigRow:
     version: str
     schemes: Sequence[str]
     host: str
-    owed: dict[int, None] = field(default_factory=dict)
-    """Numbers of entries, in order: a set that can be read from its front."""
+    owed: dict[int, Trace | None] = field(default_factory=dict)
+    """Numbers of entries, in order, so that the first can be read from the front; with the trace each belongs to."""
     due_ms: int | None = None
     attempts: int = 0
     claimed_until_ms: int | None = None

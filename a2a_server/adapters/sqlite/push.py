@@ -19,6 +19,8 @@ _SQL = queries("push.sql")
 _MESSAGE = bytes([pb.StreamResponse.MESSAGE_FIELD_NUMBER << 3 | 2])
 """The first byte of a serialised event that is a message: field number and wire type (a nested message)."""
 
+_UNTRACED = (None, None)
+
 
 def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
     """What a write registers and owes; whether anything has become payable."""
@@ -26,13 +28,16 @@ def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
         _put(connection, task, hook)
     if not (write.owe and write.entries):
         return False
-    return _owe(connection, task, [entry.number for entry in write.entries if not entry.wire.startswith(_MESSAGE)])
+    numbers = [entry.number for entry in write.entries if not entry.wire.startswith(_MESSAGE)]
+    if write.traces:
+        return _owe(connection, task, [(number, *(write.trace_of(number) or _UNTRACED)) for number in numbers])
+    return _owe(connection, task, [(number, *_UNTRACED) for number in numbers])
 
 
-def _owe(connection: sqlite3.Connection, task: int, numbers: Sequence[int]) -> bool:
+def _owe(connection: sqlite3.Connection, task: int, debts: Sequence[tuple[int, str | None, str | None]]) -> bool:
     payable = False
-    for config, due_ms, parked_ms in connection.execute(_SQL["creditors"], (task,)).fetchall() if numbers else ():
-        connection.executemany(_SQL["owe"], [(config, number) for number in numbers])
+    for config, due_ms, parked_ms in connection.execute(_SQL["creditors"], (task,)).fetchall() if debts else ():
+        connection.executemany(_SQL["owe"], [(config, *debt) for debt in debts])
         if parked_ms is None:
             payable = True
             if due_ms is None:

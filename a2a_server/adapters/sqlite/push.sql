@@ -22,7 +22,7 @@ DELETE FROM configs WHERE task = ? AND id = ?
 SELECT key, due_ms, parked_ms FROM configs WHERE task = ?
 
 -- name: owe
-INSERT INTO debts (config, number) VALUES (?, ?)
+INSERT INTO debts (config, number, traceparent, tracestate) VALUES (?, ?, ?, ?)
 
 -- name: due
 -- The longest unserved goes first, so that nobody starves when there are more configs than hands.
@@ -36,9 +36,10 @@ SELECT host FROM configs INDEXED BY configs_by_host WHERE host > ? AND due_ms IS
 
 -- name: claimable
 SELECT configs.key, configs.wire, configs.version, configs.schemes, configs.attempts, configs.failing_ms, tasks.id,
-       scopes.tenant, scopes.owner, (SELECT min(number) FROM debts WHERE config = configs.key)
+       scopes.tenant, scopes.owner, debts.number, debts.traceparent, debts.tracestate
 FROM configs INDEXED BY configs_by_host CROSS JOIN tasks ON tasks.key = configs.task
 CROSS JOIN scopes ON scopes.key = tasks.scope
+CROSS JOIN debts ON debts.config = configs.key AND debts.number = (SELECT min(number) FROM debts WHERE config = configs.key)
 WHERE configs.host = ? AND configs.due_ms <= ? ORDER BY configs.due_ms LIMIT ?
 
 -- name: claim

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from a2a_server.adapters.sqlite.push import hook_of
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.ports.hooks import Debt, Rooms, Setback
 
 _SQL = queries("push.sql")
@@ -84,8 +85,9 @@ def _claim_of(connection: sqlite3.Connection, order: Order, host: str, limit: in
     rows = connection.execute(_SQL["claimable"], (host, order.now_ms, limit)).fetchall()
     marks = [{"config": row[0], "until_ms": order.until_ms, "now_ms": order.now_ms} for row in rows]
     connection.executemany(_SQL["claim"], marks)
-    for _, *kept, attempts, failing_ms, task_id, tenant, owner, number in rows:
-        yield Debt(Scope(tenant, owner), task_id, number, hook_of(*kept), attempts, order.until_ms, host, failing_ms)
+    for _, *kept, attempts, failing_ms, task_id, tenant, owner, number, parent, state in rows:
+        hook, trace = hook_of(*kept), None if parent is None else Trace(parent, state)
+        yield Debt(Scope(tenant, owner), task_id, number, hook, attempts, order.until_ms, host, failing_ms, trace)
 
 
 def settle(connection: sqlite3.Connection, debt: Debt, setback: Setback | None) -> bool:

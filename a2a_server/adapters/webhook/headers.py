@@ -1,4 +1,4 @@
-"""The headers of a webhook (spec: HOOK-03, HOOK-04, HOOK-05, LPSH-01, CONF-35).
+"""The headers of a webhook (spec: HOOK-03, HOOK-04, HOOK-05, LPSH-01, CONF-35, TRAC-01).
 
 Every value has been checked when it comes here, or is encoded: nothing can end a line early.
 """
@@ -29,6 +29,8 @@ def headers_of(notice: Notice, user_agent: str, sign: Sign | None) -> dict[str, 
     }
     if token := notice.hook.config.token:
         headers["X-A2A-Notification-Token"] = token
+    if notice.trace is not None:
+        headers |= notice.trace.headers()
     headers |= _authorization(notice, sign(notice) if sign else "")
     return headers
 

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from a2a_server.agents import Agent, Turn
 from a2a_server.agents.testing import run_turn
+from tests.support.receivers import Received, receiver
+from tests.support.traces import NONE, ONE, TWO, traces
 
 GUIDE = Path(__file__).parents[3] / "docs" / "agents.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -44,6 +47,18 @@ async def test_the_guide_s_agents_do_what_it_says(names: dict[str, Any]) -> None
     assert (await run_turn(agent, "Go away", skill="greet")).state == "FAILED"
     thought = await run_turn(careful, extensions=[priority], metadata={priority: "high"})
     assert thought.text == "I thought about it with high priority."
+
+
+async def test_what_the_guide_s_agents_call_is_in_the_same_trace(names: dict[str, Any]) -> None:
+    async def answer(_: Received) -> web.StreamResponse:
+        return web.Response(text="Rain.")
+
+    async with receiver(answer) as service:
+        for trace in (ONE, TWO, NONE):
+            names["WEATHER"] = service.url
+            asked = await run_turn(names["agent"], skill="weather", trace=trace)
+            assert asked.text == "Rain."
+            assert traces([service.last]) == [trace]
 
 
 def test_the_guide_knows_every_member_of_a_turn() -> None:

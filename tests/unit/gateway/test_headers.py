@@ -95,6 +95,17 @@ def test_values_are_printable(value: str) -> None:
     assert read(("Referer", value)).metadata == {}  # nobody's call fails for it
 
 
+def test_a_malformed_trace_is_nobody_s_error() -> None:
+    """It travels on as it is, or as nothing where it cannot: whoever reads traces ignores both."""
+    parent = ("Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    found = read(parent, ("tracestate", "a=1"), ("TraceState", "b=\u00e9"), ("Grpc-Metadata-Tracestate", "c=3"))
+    assert found.metadata == {"traceparent": (parent[1],), "tracestate": ("a=1,,c=3",)}
+    assert read(("traceparent", "\udcff")).metadata == {"traceparent": ("",)}
+    assert read(("traceparent", "\udcff"), parent).metadata == {"traceparent": (f",{parent[1]}",)}
+    assert read(parent, parent).metadata == {"traceparent": (f"{parent[1]},{parent[1]}",)}
+    assert read(("traceparent", "nonsense")).metadata == {"traceparent": ("nonsense",)}
+
+
 @pytest.mark.req("DOOR-10")
 def test_operators_choose() -> None:
     chosen = HeaderMap(["X-Team", "x-trace-*"], ["Via"])

@@ -18,6 +18,7 @@ from joserfc.jwk import ECKey
 
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks
+from a2a_server.domain.trace import Trace
 from a2a_server.ports.push_sender import Notice
 from examples import webhook_receiver as example
 from tests.support.receivers import Received, hook, notice, receiver, sending
@@ -148,6 +149,15 @@ async def test_lies_are_not_believed(capsys: pytest.CaptureFixture[str]) -> None
 class Yesterday:
     def now_ms(self) -> int:
         return SystemClock().now_ms() - 86_400_000
+
+
+async def test_it_prints_to_which_trace_an_event_belongs(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    async with listening() as (client, url), sending() as sender:
+        assert (await sender.send(notice(url, trace=trace))).delivered
+        assert (await sender.send(notice(url, 2))).delivered
+        assert len(client.heard) == 2
+    assert capsys.readouterr().out == "trace: 4bf92f3577b34da6a3ce929d0e0e4736\n"
 
 
 @pytest.mark.req("SSRF-05")

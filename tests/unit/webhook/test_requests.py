@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from a2a_server.adapters.webhook import connections
+from a2a_server.domain.trace import Trace
 from tests.support.receivers import BODY, Received, happened, hook, listener, notice, read_request, receiver, sending
 
 
@@ -43,6 +44,15 @@ async def test_a_config_without_secrets_has_no_headers_for_them() -> None:
         assert {"Authorization", "X-A2A-Notification-Token", "X-A2A-Signature", "Cookie"}.isdisjoint(
             client.last.headers
         )
+
+
+async def test_the_trace_of_the_call_that_caused_the_event_goes_along() -> None:
+    trace = Trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "a=1,b=2")
+    async with receiver() as client, sending() as sender:
+        for given in (trace, trace._replace(state=""), None):
+            await sender.send(notice(client.url, trace=given))
+            told = {name: value for name, value in client.last.headers.items() if name.startswith("trace")}
+            assert told == (given.headers() if given else {})
 
 
 @pytest.mark.req("HOOK-03")
