@@ -19,17 +19,14 @@ async def read(request: web.BaseRequest, options: Options) -> bytes:
     """Return the whole body, or refuse it as soon as it is known to be too large, too slow or encoded."""
     headers = request.headers
     for name, known in _CODINGS:
-        if (coding := headers.get(name, known)).lower() != known:
+        if name in headers and (coding := headers[name]).lower() != known:
             text = f'Send the body as it is; {name} is "{coding[:100]}".'
             raise A2AError(Reason.ENCODING_NOT_SUPPORTED, text)
-    if (request.content_length or 0) > options.max_body_bytes:
-        raise _too_large(options)
     content = request.content
-    if content.is_eof():  # it came with the headers, as most do
-        body = content.read_nowait(-1)
-        if len(body) > options.max_body_bytes:
-            raise _too_large(options)
-        return body
+    if content.is_eof() and content.total_bytes <= options.max_body_bytes:  # it came with the headers, as most do
+        return content.read_nowait()
+    if (request.content_length or 0) > options.max_body_bytes or content.is_eof():
+        raise _too_large(options)
     await _ask_for_it(request)
     try:
         async with asyncio.timeout(options.body_timeout):

@@ -6,19 +6,13 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from aiohttp import web
-from aiohttp.http import HttpVersion10, HttpVersion11
 
-from a2a_server.errors import A2AError, Reason
-from gateway.connection import MOST_HEADERS, Protocol, last_words
-from gateway.errors import failure_of
+from gateway.connection import MOST_HEADERS, Handler, Protocol
 from gateway.options import Options
-from gateway.replies import Answering, Reply
-
-Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
+from gateway.outbox import Outbox
 
 _BACKLOG = 512
 _UNSENT = 64 * 1024
@@ -77,17 +71,21 @@ class Server(web.Server):
     """Makes a protocol for each connection."""
 
     def __init__(self, handler: Handler, options: Options) -> None:
-        super().__init__(cast("Any", self._handle), request_factory=self._begin, handler_cancellation=True)
+        super().__init__(cast("Any", handler), handler_cancellation=True)
         self._answer = handler
         self._options = options
+        self._outbox = Outbox(asyncio.get_running_loop())
         self._draining = False
 
     def __call__(self) -> Protocol:
         options = self._options
         return Protocol(
             self,
+            self._answer,
             loop=asyncio.get_running_loop(),
             options=options,
+            outbox=self._outbox,
+            draining=self._draining,
             keepalive_timeout=options.idle_timeout,
             access_log=None,
             auto_decompress=False,  # a small body must not become a large one
@@ -95,7 +93,6 @@ class Server(web.Server):
             # aiohttp's error tells the two limits apart by their numbers only
             max_field_size=options.max_header_bytes + (options.max_header_bytes == options.max_url_bytes),
             max_headers=MOST_HEADERS,
-            lingering_time=1.0,
         )
 
     async def watch(self) -> None:
@@ -111,25 +108,5 @@ class Server(web.Server):
         for connection in self.connections:
             if cast("Protocol", connection).idle:
                 connection.force_close()
-
-    def _begin(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:  # noqa: ANN401 - aiohttp's own types
-        protocol.begin(payload)
-        return web.BaseRequest(message, payload, protocol, writer, task, protocol.loop)
-
-    async def _handle(self, request: web.BaseRequest) -> Answering:
-        try:
-            answer = await self._answered(request)
-        finally:
-            cast("Protocol", request.protocol).end()
-        if isinstance(answer, Reply):
-            answer.closes |= (
-                self._draining or not request.content.is_eof()
-            )  # what is left of the body is not waited for
-        elif self._draining:
-            answer.keep_alive = False
-        return answer
-
-    async def _answered(self, request: web.BaseRequest) -> Answering:
-        if request.version not in (HttpVersion10, HttpVersion11):
-            return last_words(failure_of(A2AError(Reason.INVALID_REQUEST, "HTTP/1.1 and HTTP/1.0 are spoken here.")))
-        return await self._answer(request)
+            else:
+                cast("Protocol", connection).draining = True

@@ -1,7 +1,4 @@
-"""Answers, whole and flowing: head and body in one write, which costs half of what aiohttp's own response does.
-
-aiohttp asks no more of an answer than `prepare`, `write_eof` and `keep_alive`.
-"""
+"""Answers, whole and flowing: head and body in one write, which costs half of what aiohttp's own response does."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from collections.abc import Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
 
@@ -21,8 +19,6 @@ _HTTP_1_1 = (1, 1)
 _FRESH = b"Cache-Control: no-store\r\n"
 """What an answer says is for its caller, and soon out of date."""
 _BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
-_FULL = 64 * 1024
-"""From how many unsent bytes on a connection has to wait for its client to read."""
 
 
 class Reply:
@@ -39,18 +35,11 @@ class Reply:
         """Whether the connection ends with this answer."""
         self.keep_alive: bool | None = None
 
-    async def prepare(self, request: web.BaseRequest) -> None:
-        """Write all of it."""
+    def send(self, request: web.BaseRequest) -> None:
+        """Send all of it."""
         self.keep_alive = request.keep_alive and not self.closes
-        transport = request.transport
-        if transport is None:
-            raise ConnectionResetError
-        transport.write(self.text(version=request.version, head=request.method == "HEAD"))
-        if transport.get_write_buffer_size() > _FULL:
-            await request.writer.drain()
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Nothing is left to write."""
+        connection: Any = request.protocol
+        connection.say(self.text(version=request.version, head=request.method == "HEAD"))
 
     def text(self, *, version: tuple[int, int] = _HTTP_1_1, head: bool = False) -> bytes:
         """All of it as it is sent; `head` leaves the body out."""
@@ -120,11 +109,17 @@ class Flow:
         if self.chunked:
             self.hand(b"0\r\n\r\n")
 
-    async def prepare(self, request: web.BaseRequest) -> None:
-        """All is written already, or nobody is there to read the rest."""
+    @property
+    def closes(self) -> bool:
+        """Whether the connection ends with this answer."""
+        return not self.keep_alive
 
-    async def write_eof(self, data: bytes = b"") -> None:
-        """As `prepare`."""
+    @closes.setter
+    def closes(self, closes: bool) -> None:
+        self.keep_alive = self.keep_alive and not closes
+
+    def send(self, request: web.BaseRequest) -> None:
+        """All is written already, or nobody is there to read the rest."""
 
 
 Answering = Reply | Flow

@@ -221,9 +221,29 @@ async def test_a_client_that_waits_for_a_word_gets_it(port: int) -> None:
 
 
 async def test_an_upgrade_is_not_taken_up(port: int) -> None:
-    for kind in ("websocket", "h2c"):
-        answer = await once(port, get("/healthz", "Connection: Upgrade", f"Upgrade: {kind}"))
+    async with wire(port) as connection:  # as Java's client asks of every server
+        answer = await connection.ask(
+            post("/message:send", SEND, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
+        )
+        assert answer.status == 200
+        assert (await connection.ask(get("/healthz"))).status == 200
+    async with wire(port) as connection:
+        answer = await connection.ask(get("/healthz", "Connection: Upgrade", "Upgrade: websocket"))
         assert (answer.status, answer.json) == (200, {"status": "alive"})
+        assert answer.headers["Connection"] == "close"
+        assert await connection.ended() == b""
+
+
+async def test_connections_that_ask_at_once_get_their_own_answers(port: int) -> None:
+    """More than leave together."""
+
+    async def ask(number: int) -> None:
+        async with wire(port) as connection:
+            for step in range(5):
+                answer = await connection.ask(get(f"/tasks/task-{number}-{step}"))
+                assert f"task-{number}-{step}" in answer.body.decode()
+
+    await asyncio.gather(*(ask(number) for number in range(30)))
 
 
 # -- what is no HTTP

@@ -1,0 +1,85 @@
+"""Answers that leave together: none is late, lost or out of order (design 5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from aiohttp import web
+
+from gateway.connection import Protocol
+from gateway.options import Options
+from gateway.outbox import Outbox
+from gateway.replies import Reply
+
+
+class Socket(asyncio.Transport):
+    """Notes what is written, in one list for all."""
+
+    def __init__(self, name: str, log: list[tuple[str, bytes]]) -> None:
+        super().__init__()
+        self._name, self._log = name, log
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._log.append((self._name, bytes(data)))
+
+    def close(self) -> None:
+        self._log.append((self._name, b"closed"))
+
+
+async def test_what_is_ready_leaves_with_the_next_turn_of_the_loop() -> None:
+    written: list[tuple[str, bytes]] = []
+    outbox = Outbox(asyncio.get_running_loop())
+    first = outbox.put(Socket("a", written), b"1")
+    assert outbox.put(Socket("b", written), b"2") == first == outbox.round
+    assert written == []
+    await asyncio.sleep(0)
+    assert written == [("a", b"1"), ("b", b"2")]
+    assert outbox.round > first
+
+
+async def test_a_full_outbox_does_not_wait() -> None:
+    written: list[tuple[str, bytes]] = []
+    outbox = Outbox(asyncio.get_running_loop())
+    rounds = [outbox.put(Socket("a", written), b"%d" % number) for number in range(8)]
+    assert [text for _, text in written] == [b"%d" % number for number in range(8)]
+    assert all(round_ < outbox.round for round_ in rounds)
+    outbox.put(Socket("b", written), b"next")
+    await asyncio.sleep(0)
+    assert written[8:] == [("b", b"next")]
+
+
+async def _connection(socket: Socket) -> Protocol:
+    async def handler(request: web.BaseRequest) -> Reply:
+        raise NotImplementedError
+
+    loop = asyncio.get_running_loop()
+    server = web.Server(cast("Any", handler))
+    connection = Protocol(server, handler, loop=loop, options=Options(), outbox=Outbox(loop), draining=False)
+    connection.connection_made(socket)
+    await asyncio.sleep(0)
+    return connection
+
+
+async def test_an_answer_leaves_before_its_connection_is_closed() -> None:
+    written: list[tuple[str, bytes]] = []
+    connection = await _connection(Socket("a", written))
+    connection.say(b"answer")
+    connection.force_close()
+    assert written == [("a", b"answer"), ("a", b"closed")]
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert len(written) == 2
+
+
+async def test_an_answer_leaves_before_that_of_the_next_request() -> None:
+    """What flows is written as it comes, so that what was said before must be out."""
+    written: list[tuple[str, bytes]] = []
+    connection = await _connection(Socket("a", written))
+    connection.say(b"answer")
+    connection.speak()
+    assert written == [("a", b"answer")]
+    connection.speak()
+    assert len(written) == 1
+    connection.force_close()
+    connection.connection_lost(None)
