@@ -9,6 +9,7 @@ import hmac
 import json
 import time
 from collections import OrderedDict
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp import web
@@ -140,14 +141,16 @@ def app_of(receiver: Receiver, path: str = "/hook") -> web.Application:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Print the webhooks of an A2A server.")
     parser.add_argument("--port", type=int, default=9000)
-    parser.add_argument("--url", default="http://127.0.0.1:9000/hook", help="the `url` of the push config")
+    parser.add_argument("--url", help="the `url` of the push config (default: http://127.0.0.1:PORT/hook)")
     parser.add_argument("--token", default="", help="the `token` of the push config")
     parser.add_argument("--authorization", default="", help='its scheme and credentials, such as "Bearer s3cr3t"')
     parser.add_argument("--jwks", default="", help="where the server publishes its keys, if it signs")
     parser.add_argument("--issuer", default="", help="the issuer that signatures must name")
     told = parser.parse_args()
-    receiver = Receiver(told.url, token=told.token, credentials=told.authorization, jwks=told.jwks, issuer=told.issuer)
-    web.run_app(app_of(receiver), host="127.0.0.1", port=told.port)
+    url = told.url or f"http://127.0.0.1:{told.port}/hook"
+    receiver = Receiver(url, token=told.token, credentials=told.authorization, jwks=told.jwks, issuer=told.issuer)
+    print(f"Make a push config with the url {url}")
+    web.run_app(app_of(receiver, urlsplit(url).path or "/"), host="127.0.0.1", port=told.port)
 
 
 if __name__ == "__main__":
