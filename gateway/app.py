@@ -185,14 +185,12 @@ class Gateway:
                 raise
             return verbs
 
-    async def _healthz(self, request: web.BaseRequest) -> Reply:
+    async def _healthz(self, _: web.BaseRequest) -> Reply:
         """Alive: the process answers."""
-        del request
         return _told({"status": "alive"})
 
-    async def _readyz(self, request: web.BaseRequest) -> Reply:
+    async def _readyz(self, _: web.BaseRequest) -> Reply:
         """Ready: calls would be served now."""
-        del request
         if await self._upstream.ready():
             return _told({"status": "ready"})
         raise A2AError(Reason.UNAVAILABLE, "Calls would not be served now.", retry_after=1)
@@ -202,8 +200,7 @@ def _refuse(verbs: Sequence[str]) -> NoReturn:
     raise WrongVerb(verbs)
 
 
-async def _shown(document: bytes, request: web.BaseRequest) -> Reply:
-    del request
+async def _shown(document: bytes, _: web.BaseRequest) -> Reply:
     return Reply(document, accept.JSON, [("Cache-Control", "public, max-age=300")])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import orjson
 from aiohttp import web
@@ -36,7 +36,8 @@ class Envelope(NamedTuple):
 
     request_id: bytes
     method: str
-    params: object
+    params: Any
+    """JSON that nobody has looked at."""
 
 
 class Older(Protocol):

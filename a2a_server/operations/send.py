@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from a2a_server.domain.views import trim
@@ -19,15 +18,15 @@ _TASK = pb.SendMessageResponse.TASK_FIELD_NUMBER
 _MESSAGE = pb.SendMessageResponse.MESSAGE_FIELD_NUMBER
 
 
-@dataclass(frozen=True, slots=True)
 class SendMessage:
     """Waits until the task stops, unless the client wants the task as soon as it exists (BLK-01, BLK-04)."""
 
     answers: ClassVar = pb.SendMessageResponse
 
-    shop: Workshop
-    gates: Gates
-    once: OnceOnly
+    def __init__(self, shop: Workshop, gates: Gates, once: OnceOnly) -> None:
+        self.shop = shop
+        self.gates = gates
+        self.once = once
 
     async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> pb.SendMessageResponse:
         return pb.SendMessageResponse.FromString(await self.wire(call, request))

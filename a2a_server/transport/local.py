@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_server.errors import A2AError, deadline_exceeded
-from a2a_server.operations.call import Entries, Take
+from a2a_server.errors import A2AError
+from a2a_server.operations.call import Take
 from a2a_server.ports.store import Store, StoreUnavailable
+from a2a_server.transport.deadlines import Context, deadline_of, limited, until
 from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream
 
 PATIENCE = 1.0
@@ -23,16 +23,6 @@ FRESH = 0.5
 """How many seconds an answer of the store counts, however many ask."""
 
 A = TypeVar("A")
-
-
-class Context(Protocol):
-    """What the gateway knows about a call beside its request."""
-
-    @property
-    def metadata(self) -> Mapping[str, Sequence[str]]: ...
-
-    @property
-    def timeout(self) -> float | None: ...
 
 
 class LocalUpstream(Generic[A]):
@@ -51,13 +41,13 @@ class LocalUpstream(Generic[A]):
         if context.timeout is None:
             reply = await self._pipeline.unary(method.name, request, envelope)
         else:
-            async with _until(_deadline(context), context):
+            async with until(deadline_of(context), context):
                 reply = await self._pipeline.unary(method.name, request, envelope)
         return self._answer(reply.message, reply.metadata)
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
-        deadline = _deadline(context)
-        async with _until(deadline, context):
+        deadline = deadline_of(context)
+        async with until(deadline, context):
             envelope = Envelope(context.metadata)
             stream = await self._pipeline.stream(method.name, request, envelope, shows_numbers=True)
         return LocalStream(stream, deadline, context)
@@ -88,7 +78,7 @@ class LocalStream:
     def __init__(self, stream: Stream, deadline: float | None, context: Context) -> None:
         self._place = stream.place
         self.metadata = stream.metadata
-        self.items = stream.items if deadline is None else _limited(stream.items, deadline, context)
+        self.items = stream.items if deadline is None else limited(stream.items, deadline, context)
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
         """Say how the reader is told that its stream ends from here: it reads too slowly, or the server stops."""
@@ -97,28 +87,3 @@ class LocalStream:
     def on_ready(self, take: Take) -> None:
         """Offer items to `take` while somebody waits for them."""
         self._place.take = take
-
-
-async def _limited(items: AsyncIterator[Entries], deadline: float, context: Context) -> AsyncIterator[Entries]:
-    # A timeout around the whole loop would strike while the reader, and not we, is at work.
-    async with aclosing(cast("Any", items)):
-        while True:
-            async with _until(deadline, context):
-                entries = await anext(items, None)
-            if entries is None:
-                return
-            yield entries
-
-
-def _deadline(context: Context) -> float | None:
-    return None if context.timeout is None else asyncio.get_running_loop().time() + context.timeout
-
-
-@asynccontextmanager
-async def _until(deadline: float | None, context: Context) -> AsyncIterator[None]:
-    """Nothing inside raises `TimeoutError` of its own: the pipeline lets only `A2AError` out."""
-    try:
-        async with asyncio.timeout_at(deadline):
-            yield
-    except TimeoutError:
-        raise deadline_exceeded(context.timeout or 0) from None

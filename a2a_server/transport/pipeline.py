@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NoReturn, cast
+from typing import cast
 
 import structlog
 from google.protobuf.message import DecodeError, Message
@@ -24,10 +22,11 @@ from a2a_server.operations.call import (
     UnaryOperation,
 )
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
-from a2a_server.ports.store import StoreUnavailable
 from a2a_server.transport import replay, schemes, versions
 from a2a_server.transport.extensions import NAME as EXTENSIONS
 from a2a_server.transport.extensions import Extensions
+from a2a_server.transport.failing import fail
+from a2a_server.transport.flowing import items
 from a2a_server.transport.schemes import NAME as SCHEMES
 from a2a_server.transport.streams import OpenStream, OpenStreams
 from a2a_server.transport.tenants import Tenants
@@ -139,7 +138,7 @@ class Pipeline:
             message = await self._unary[rpc](call, request)
             return Reply(message, b"", type(message), metadata)
         except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
-            _fail(rpc, error)
+            fail(rpc, error)
 
     async def stream(
         self,
@@ -156,24 +155,9 @@ class Pipeline:
             if replay.NAME in envelope.metadata and (shows_numbers or call.numbers):
                 call = call._replace(cursor=envelope.metadata[replay.NAME])
         except Exception as error:  # noqa: BLE001 - as above
-            _fail(rpc, error)
+            fail(rpc, error)
         place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
-        return Stream(self._items(rpc, call, request, place), place, metadata)
-
-    async def _items(self, rpc: str, call: Call, request: Message, place: OpenStream) -> AsyncIterator[Entries]:
-        operation = self._streaming[rpc]
-        if place.take is not None and not call.numbers:  # which have to be put in first
-            call = call._replace(take=place.take)
-        try:
-            with self.streams.admit(place):
-                async with aclosing(cast("Any", operation(call, request))) as batches:
-                    async for entries in batches:
-                        place.sending()
-                        yield replay.numbered(entries) if call.numbers else entries  # stays here while the door writes
-                        place.sent()
-                        del entries  # it may take long until there are more
-        except Exception as error:  # noqa: BLE001 - as above
-            _fail(rpc, error)
+        return Stream(items(rpc, self._streaming[rpc], self.streams, call, request, place), place, metadata)
 
     async def _admit(self, rpc: str, request: Message, envelope: Envelope, spoken: str) -> tuple[Call, Metadata]:
         if self.draining:
@@ -212,17 +196,3 @@ def _key(values: tuple[str, ...]) -> str:
     if len(set(values)) > 1 or not 0 < len(key) <= LONGEST_KEY or not (key.isascii() and key.isprintable()):
         refuse([Violation(KEY, f"must be one value of 1 to {LONGEST_KEY} printable ASCII characters")])
     return key
-
-
-def _fail(rpc: str, error: Exception) -> NoReturn:
-    """Pass on what was meant for the client; tell the log, and only the log, about anything else (ERRS-07)."""
-    if isinstance(error, A2AError):
-        if error.reason in (Reason.UNAUTHENTICATED, Reason.PERMISSION_DENIED):
-            log.warning("call.denied", rpc=rpc, reason=error.reason.name)
-        raise error
-    if isinstance(error, StoreUnavailable):
-        log.error("store.unavailable", rpc=rpc, exc_info=error)
-        raise A2AError(Reason.UNAVAILABLE, "The store cannot serve now.", retry_after=1) from error
-    incident = secrets.token_hex(8)
-    log.error("call.failed", rpc=rpc, incident=incident, exc_info=error)
-    raise A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}) from error
