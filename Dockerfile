@@ -2,8 +2,10 @@
 
 # A Debian with Python 3.11 or newer as `python3`, and pip. constraints.txt is tested with 3.11.
 ARG BASE=python:3.11-slim-bookworm
+# The same with a C compiler and Python's headers; nothing of it gets into the image but what it makes.
+ARG BUILDER=python:3.11-bookworm
 
-FROM ${BASE} AS build
+FROM ${BUILDER} AS build
 
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
@@ -12,7 +14,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 WORKDIR /src
 RUN python3 -m venv --without-pip /opt/a2a
 
-# What seldom changes comes first. Wheels only: nothing here could compile. Whoever reaches packages through a mirror
+# What seldom changes comes first. Wheels only: what others have written is not compiled here. Whoever reaches packages through a mirror
 # gives pip its configuration with `--secret id=pip,src=pip.conf`; it stays out of the image.
 COPY pyproject.toml constraints.txt ./
 RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
@@ -29,6 +31,19 @@ COPY generated generated
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
     python3 -m pip --python /opt/a2a/bin/python install --no-compile --no-deps .
+
+# What every call runs through is compiled; COMPILED= leaves it as Python, which needs no compiler and is slower.
+ARG COMPILED=1
+COPY deploy/compile.py deploy/compile.py
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    if [ -n "${COMPILED}" ]; then \
+        python3 -m venv --without-pip /opt/compile \
+        && python3 -m pip --python /opt/compile/bin/python install --no-compile --only-binary=:all: \
+            --constraint constraints.txt --requirement /tmp/dependencies.txt mypy setuptools types-protobuf \
+        && /opt/compile/bin/python deploy/compile.py . \
+        && find . -name '*.so' -exec cp --parents '{}' \
+            "$(/opt/a2a/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" ';'; \
+    fi
 
 # Hashes instead of times, which are never checked, and a fixed seed: the same sources make the same bytes.
 RUN PYTHONHASHSEED=0 python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/a2a/lib

@@ -8,17 +8,18 @@ ARGS    ?=
 JS      ?= $(if $(shell command -v npm),1,0)
 
 BIN  := .venv/bin
-CODE := $(wildcard a2a_server gateway tests examples proto/generate.py)
+CODE := $(wildcard a2a_server gateway tests examples proto/generate.py deploy/compile.py)
 OLD  := .venv-sdk-0.3
 OLD_CODE := tests/interop/clients/sdk_0_3.py tests/interop/servers/sdk_0_3.py
 NODE := tests/interop/clients/js
+FAST := build/compiled
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test gen lint fmt types arch bench clients pins clean
+.PHONY: help run test test-compiled gen lint fmt types arch bench compiled clients pins clean
 
 help: ## show this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: .venv/.run ## serve (ARGS="--help" shows how)
 	$(BIN)/a2a-server serve $(ARGS)
@@ -27,6 +28,10 @@ test: .venv/.dev clients ## run the tests and measure their coverage (ARGS="-k n
 	JS=$(JS) $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --cov-fail-under=0 $(ARGS)
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='a2a_server/domain/*' --fail-under=100
+
+test-compiled: compiled ## run what tests the server from outside against compiled modules
+	cd $(FAST) && ../../$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile -p no:cacheprovider \
+		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e $(ARGS)
 
 gen: .venv/.dev ## make generated/ from proto/
 	$(BIN)/python proto/generate.py
@@ -49,8 +54,10 @@ types: .venv/.dev $(OLD)/.ready ## check types
 arch: .venv/.dev ## check which package imports which
 	$(BIN)/lint-imports
 
-bench: .venv/.dev ## measure (ARGS chooses what)
-	$(BIN)/python -m tests.bench $(ARGS)
+bench: compiled ## measure (ARGS chooses what)
+	$(BIN)/python -m tests.bench --home $(FAST) $(ARGS)
+
+compiled: $(FAST)/.ready ## copy all to build/compiled and compile there what every call runs through
 
 clients: $(OLD)/.ready $(if $(filter-out 0,$(JS)),$(NODE)/node_modules/.ready) ## install the clients of 0.3 that tests start
 
@@ -86,6 +93,14 @@ endef
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch .venv/.run $@
+
+$(FAST)/.ready: .venv/.dev deploy/compile.py $(shell find a2a_server gateway generated tests examples docs -not -path '*/node_modules/*' -not -path '*/__pycache__/*' -type f)
+	rm -rf $(FAST)
+	mkdir -p $(FAST)
+	tar --create $(foreach name,node_modules __pycache__ ./build ./.git './.venv*' './.*_cache' './.coverage*' ./.hypothesis,--exclude=$(name)) . \
+		| tar --extract --directory=$(FAST)
+	$(BIN)/python deploy/compile.py $(FAST)
+	touch $@
 
 # Uses no other Python than .venv does.
 $(OLD)/.ready: constraints-sdk-0.3.txt | .venv/bin/python

@@ -110,4 +110,4 @@ def _read_null(value: object, _: Empty) -> None:
         raise TypeError
 
 
-NULL: Final = Form(lambda _: _write_null, lambda _: _read_null, "null")
+NULL: Final[Form] = Form(lambda _: _write_null, lambda _: _read_null, "null")

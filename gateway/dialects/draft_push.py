@@ -91,4 +91,4 @@ def _parent(name: object, faults: Faults | None) -> tuple[str, Faults | None]:
     return task_id, faults
 
 
-FORM: Final = Form(_NAMED.write, _reader)
+FORM: Final[Form] = Form(_NAMED.write, _reader)

@@ -27,4 +27,4 @@ def _read(value: object, time: timestamp_pb2.Timestamp) -> None:
     time.nanos = rest * 1_000_000
 
 
-FORM: Final = Form(lambda _: _write, lambda _: _read, "milliseconds since 1970, such as 1767225600000")
+FORM: Final[Form] = Form(lambda _: _write, lambda _: _read, "milliseconds since 1970, such as 1767225600000")

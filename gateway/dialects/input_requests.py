@@ -95,5 +95,5 @@ def _original(written: Json) -> Json:
     return told
 
 
-READ: Final = Form(None, _reader)
-FORM: Final = Form(_writer, _reader)
+READ: Final[Form] = Form(None, _reader)
+FORM: Final[Form] = Form(_writer, _reader)

@@ -62,7 +62,7 @@ read: Final = PartReader(
     _MEMBERS, _FILE.reader(), _object, CONTENTS, dict.fromkeys(tool_parts.KINDS, tool_parts.read)
 ).function()
 
-FORM: Final = Form(lambda _: write, lambda _: read)
+FORM: Final[Form] = Form(lambda _: write, lambda _: read)
 
 
 def _write_original(part: pb.Part) -> Json:

@@ -42,4 +42,4 @@ def _reader(readers: Compiler) -> Function:
     return read
 
 
-FORM: Final = Form(_writer, _reader)
+FORM: Final[Form] = Form(_writer, _reader)

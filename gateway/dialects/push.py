@@ -114,7 +114,7 @@ def _unnamed_reader(readers: Compiler) -> Function:
     return read
 
 
-UNNAMED: Final = Form(lambda writers: writers.plain(_KIND), _unnamed_reader)
+UNNAMED: Final[Form] = Form(lambda writers: writers.plain(_KIND), _unnamed_reader)
 """A config inside a send, whose task is the message's."""
 
 
@@ -130,5 +130,5 @@ def _first_scheme(value: object) -> str:
     return next(filter(None, value), "")
 
 
-SCHEMES: Final = Form(lambda _: _schemes, lambda _: _first_scheme, "a list of strings")
+SCHEMES: Final[Form] = Form(lambda _: _schemes, lambda _: _first_scheme, "a list of strings")
 """1.0 has room for one. Who keeps all that the client offers takes them from the body."""

@@ -19,7 +19,7 @@ def _opposite(value: object) -> bool:
     return not boolean(value)
 
 
-BLOCKING: Final = Form(lambda _: not_, lambda _: _opposite)
+BLOCKING: Final[Form] = Form(lambda _: not_, lambda _: _opposite)
 
 
 def _impatient_request(readers: Compiler) -> Function:

@@ -18,4 +18,4 @@ def _read(value: object, time: timestamp_pb2.Timestamp) -> None:
         times.read_time(f"{value}Z" if type(value) is str else value, time)
 
 
-FORM: Final = Form(read=lambda _: _read)
+FORM: Final[Form] = Form(read=lambda _: _read)

@@ -31,6 +31,9 @@ _EPILOG = "\n\n".join(f"{name}: {(case.__doc__ or '').splitlines()[0]}" for name
 @click.option("--json", "as_json", is_flag=True, help="Print every sample as JSON instead of tables.")
 @click.option("--write", type=click.Path(exists=True, path_type=Path), help="Put the tables into this document, too.")
 @click.option("--folder", type=click.Path(path_type=Path), default=_FOLDER, help="Where SQLite files go: a real disk.")
+@click.option(
+    "--home", type=click.Path(exists=True, path_type=Path), default=".", help="Where our packages are taken from."
+)
 def main(  # noqa: PLR0913 - the options
     only: Sequence[str],
     *,
@@ -40,6 +43,7 @@ def main(  # noqa: PLR0913 - the options
     as_json: bool,
     write: Path | None,
     folder: Path,
+    home: Path,
 ) -> None:
     """Measure a2a-server against the official SDK, and against itself with more to do.
 
@@ -51,22 +55,22 @@ def main(  # noqa: PLR0913 - the options
     basis = _QUICK if quick else Effort()
     effort = Effort(rounds or basis.rounds, seconds or basis.seconds, quick)
     try:
-        rows = run(only or list(CASES), effort, folder)
+        rows = run(only or list(CASES), effort, folder, home)
     except (Broken, NotStarted) as error:
         raise click.ClickException(str(error)) from None
-    tables = report.as_markdown(rows, effort)
+    tables = report.as_markdown(rows, effort, home)
     click.echo(report.as_json(rows, effort) if as_json else tables)
     if write is not None:
         report.write_into(write, tables)
 
 
-def run(names: Sequence[str], effort: Effort, folder: Path) -> list[Row]:
+def run(names: Sequence[str], effort: Effort, folder: Path, home: Path = Path()) -> list[Row]:
     """Run benchmarks one after the other; their files are gone afterwards."""
     os.sched_setaffinity(0, {CLIENT_CORE})
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     with TemporaryDirectory(prefix="bench-", dir=folder) as place:
-        lab = Lab(Path(place).resolve(), effort)
+        lab = Lab(Path(place).resolve(), effort, home)
         for name in names:
             begun = time.monotonic()
             try:

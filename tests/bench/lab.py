@@ -44,9 +44,11 @@ class Effort:
 class Lab:
     """Starts servers in a folder of its own."""
 
-    def __init__(self, folder: Path, effort: Effort) -> None:
+    def __init__(self, folder: Path, effort: Effort, home: Path = Path()) -> None:
+        """`home` holds the a2a_server that is measured."""
         self.folder = folder
         self.effort = effort
+        self._home = home.resolve()
         self._count = 0
 
     def place(self, name: str) -> Path:
@@ -63,7 +65,8 @@ class Lab:
         arguments = ["serve", "tests.bench.agents:agent", *self._quiet(settings), *doors, "--store", store]
         command = python("-m", "a2a_server", *arguments)
         name = f"a2a-server-{engine}-{port}"
-        with running(Program(name=name, command=command, folder=self.folder, port=port, http=http)) as server:
+        program = Program(name=name, command=command, folder=self.folder, port=port, http=http, home=self._home)
+        with running(program) as server:
             yield server
 
     @contextmanager
@@ -73,7 +76,7 @@ class Lab:
         arguments = ["gateway", "--upstream", f"127.0.0.1:{upstream.port}", "--http", f"127.0.0.1:{http}"]
         command = python("-m", "a2a_server", *arguments, *self._quiet(""))
         name = f"a2a-gateway-{http}"
-        program = Program(name=name, command=command, folder=self.folder, http=http, core=GATEWAY_CORE)
+        program = Program(name=name, command=command, folder=self.folder, http=http, core=GATEWAY_CORE, home=self._home)
         with running(program) as server:
             yield server
 

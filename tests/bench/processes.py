@@ -79,6 +79,8 @@ class Program:
     extra: Mapping[str, str] = field(default_factory=dict)
     """Environment variables."""
     core: int = SERVER_CORE
+    home: Path | None = None
+    """Where it runs, if not here: Python programs find their packages there."""
 
     @property
     def log(self) -> Path:
@@ -100,6 +102,7 @@ def running(program: Program) -> Iterator[Server]:
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**os.environ, **program.extra},
+            cwd=program.home,
         )
     server = Server(program.name, process, program.log, program.port, program.http)
     try:

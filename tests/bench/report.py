@@ -32,8 +32,9 @@ _COLUMNS = {
 }
 
 
-def machine() -> dict[str, str]:
-    """Where and with what it was measured."""
+def machine(home: Path = Path()) -> dict[str, str]:
+    """Where and with what it was measured; `home` holds our server."""
+    compiled = sum(1 for package in ("a2a_server", "gateway") for _ in (home / package).rglob("*.so"))
     packages = ", ".join(
         f"{name} {version(name)}"
         for name in ("a2a-sdk", "aiohttp", "grpcio", "httptools", "orjson", "protobuf", "uvicorn", "uvloop")
@@ -43,6 +44,9 @@ def machine() -> dict[str, str]:
         "processor": f"{_processor()}, {os.cpu_count()} cores: one for the server, one for the load",
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
         "packages": packages,
+        "a2a-server": "compiled, as in the image (`make compiled`)"
+        if compiled
+        else "from source, as `make run` starts it",
     }
 
 
@@ -51,9 +55,9 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def as_markdown(rows: Sequence[Row], effort: Effort) -> str:
+def as_markdown(rows: Sequence[Row], effort: Effort, home: Path = Path()) -> str:
     """Tables that read well in a terminal, too."""
-    facts = [f"- {name}: {value}" for name, value in machine().items()]
+    facts = [f"- {name}: {value}" for name, value in machine(home).items()]
     facts.append(f"- effort: {effort.rounds} rounds of {effort.seconds:g} s{', reduced sizes' * effort.quick}")
     return "\n".join([*facts, *(line for section in _COLUMNS for line in _table(section, rows))])
 

@@ -178,6 +178,7 @@ async def test_a_repeat_after_the_fact_is_refused_and_changes_nothing(store: Sto
 
 
 @pytest.mark.req("CANC-04", "CANX-01")
+@pytest.mark.source
 async def test_a_second_cancel_shares_the_first_and_leaves_the_clean_up_alone(store: Store) -> None:
     cleaning, interruptions = Gate(), 0
     metadata: list[object] = []

@@ -309,6 +309,7 @@ async def test_head_tells_an_error_without_its_body() -> None:
             assert answer.headers["Content-Length"] == plain.headers["Content-Length"]
 
 
+@pytest.mark.source
 async def test_a_codec_that_fails_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Told(Refusing):
         async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:

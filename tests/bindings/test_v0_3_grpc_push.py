@@ -130,6 +130,7 @@ async def test_a_list_without_a_size_is_the_whole_list_and_one_with_a_size_a_pag
         assert list(left.configs) == list(whole.configs)[60:]
 
 
+@pytest.mark.source
 async def test_the_pages_of_a_long_list_are_all_followed() -> None:
     """Tasks may one day have more configs than a page holds; then they have, here."""
     async with serving(Stage().agent, push_notifications=True) as world:
@@ -163,6 +164,7 @@ async def test_an_empty_authentication_counts_as_none_and_a_real_one_is_masked()
 
 
 @pytest.mark.req("LPSH-02", "LMAP-01")
+@pytest.mark.source
 async def test_all_schemes_reach_the_core_and_the_version_with_them() -> None:
     """The list has no place in a request of 1.0, so it travels beside it."""
     both = v03.AuthenticationInfo(schemes=["Basic", "Bearer"], credentials="s3cr3t")

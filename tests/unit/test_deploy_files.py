@@ -147,14 +147,16 @@ def test_secrets_are_files_and_what_is_named_as_one_is_one() -> None:
 # --- the image ---
 
 
-def test_both_stages_are_built_on_the_same_base_which_can_be_chosen() -> None:
-    assert [value.split()[0] for name, value in instructions() if name == "FROM"] == ["${BASE}", "${BASE}"]
-    (base,) = (value for name, value in instructions() if name == "ARG" and value.startswith("BASE="))
-    assert base.removeprefix("BASE=") == compose.defaults()["BASE_IMAGE"]
+def test_both_stages_are_built_on_bases_which_can_be_chosen() -> None:
+    """What compiles is not in the image."""
+    assert [value.split()[0] for name, value in instructions() if name == "FROM"] == ["${BUILDER}", "${BASE}"]
+    for argument in ("BASE", "BUILDER"):
+        (base,) = (value for name, value in instructions() if name == "ARG" and value.startswith(f"{argument}="))
+        assert base.removeprefix(f"{argument}=") == compose.defaults()[f"{argument}_IMAGE"]
 
 
 def test_no_file_names_a_registry() -> None:
-    images = [compose.defaults()["BASE_IMAGE"], compose.defaults()["IMAGE"]]
+    images = [compose.defaults()[name] for name in ("BASE_IMAGE", "BUILDER_IMAGE", "IMAGE")]
     assert not [image for image in images if "." in image.split("/")[0].split(":")[0]]
 
 
