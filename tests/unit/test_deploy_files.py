@@ -178,8 +178,9 @@ def test_the_image_starts_the_server_itself_and_no_shell() -> None:
 
 def test_what_is_installed_is_pinned_and_needs_no_compiler() -> None:
     runs = [value for name, value in instructions() if name == "RUN"]
-    others, own = (value for value in runs if " install --no-compile " in value)
+    others, own, compilers = (value for value in runs if " install --no-compile " in value)
     assert "--only-binary=:all: --constraint constraints.txt" in others
+    assert "--only-binary=:all: --constraint constraints.txt" in compilers
     assert own.endswith("--no-deps .")
     assert "PIP_CONSTRAINT=constraints.txt" in own
     assert not [value for value in runs if re.search(r"\bapt(-get)?\b", value)]
@@ -195,7 +196,15 @@ def test_the_image_has_every_package_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"], *packages}
-    assert sources() == needed | {"constraints.txt"}
+    assert sources() == needed | {"constraints.txt", "deploy/compile.py"}
+
+
+def test_what_is_compiled_gets_into_the_image_and_the_compiler_does_not() -> None:
+    (compiling,) = (value for name, value in instructions() if name == "RUN" and "deploy/compile.py" in value)
+    assert "/opt/a2a/bin/python -m pip" not in compiling
+    assert "find . -name '*.so' -exec cp --parents" in compiling
+    copied = [value for name, value in instructions() if name == "COPY" and "--from=build" in value]
+    assert copied == ["--from=build /opt/a2a /opt/a2a"]
 
 
 # --- the guide ---
