@@ -125,7 +125,8 @@ def _stage(server: Server, events: int) -> Stage:
 def test_an_audience_gets_every_event(bare: Server) -> None:
     delivery = perform(bare, _stage(bare, 7), audience=5, events=7)
     assert delivery.events == 35
-    assert min(delivery.rate, delivery.cost) > 0
+    assert delivery.rate > 0
+    assert delivery.cost >= 0  # so little work may take no time that the kernel has noticed
     assert (delivery + delivery).cost == pytest.approx(delivery.cost)
 
 
