@@ -1,0 +1,28 @@
+"""The memory store's lists are in order, however tasks come in."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_server.adapters.memory.index import TaskIndex
+from a2a_server.domain.paging import TaskFilter
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.store import Head
+from generated import a2a_pb2 as pb
+
+HERE = Scope("", "me")
+EVERYTHING = TaskFilter()
+
+
+@given(before=st.integers(0, 200), late=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10**6)), max_size=100))
+def test_who_comes_late_finds_its_place(before: int, late: list[tuple[int, int]]) -> None:
+    """Near the end, as what comes in the same millisecond, or anywhere."""
+    index = TaskIndex()
+    places = [(number // 8, f"{number:07}") for number in range(before)]
+    places += [(status_ms, f"late-{number}-{turn}") for turn, (status_ms, number) in enumerate(late)]
+    for status_ms, task_id in places:
+        index.put(HERE, task_id, None, Head(b"", "context", pb.TASK_STATE_COMPLETED, status_ms))
+    ids, total = index.page(HERE, EVERYTHING, None, len(places) + 1)
+    assert ids == [task_id for _, task_id in sorted(places, reverse=True)]
+    assert total == len(places)
