@@ -98,6 +98,10 @@ class Protocol(web.RequestHandler):
         if not self.idle and self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
             self._spoil_body()
 
+    def eof_received(self) -> None:
+        """The client sends no more, and the transport closes as soon as all is written: also what is about to be."""
+        self.speak()
+
     def _spoil_body(self) -> None:
         """Tell who reads a body that the rest of it is no HTTP; aiohttp tells it to the next request only."""
         if self._body is not None and not self._body.is_eof():

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import asyncio
 
+import structlog
+
+log = structlog.get_logger(__name__)
+
 _MOST = 8
 """Answers that wait for each other: a reader that sleeps is to have something to do meanwhile."""
 
@@ -33,8 +37,13 @@ class Outbox:
         return -1
 
     def empty(self) -> None:
-        """Write everything."""
+        """Write everything to those who are still there."""
         self.round += 1
-        for transport, text in self._waiting:
-            transport.write(text)
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, []
+        for transport, text in waiting:
+            if transport.is_closing():
+                continue
+            try:
+                transport.write(text)
+            except Exception:  # what is wrong with one connection must not keep others from their answers
+                log.exception("http.unwritten")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import structlog
 from aiohttp import web
 
 from gateway.connection import Protocol
@@ -14,13 +15,19 @@ from gateway.replies import Reply
 
 
 class Socket(asyncio.Transport):
-    """Notes what is written, in one list for all."""
+    """Notes what is written, in one list for all; as uvloop's, it does not like to be written to when it is closed."""
 
     def __init__(self, name: str, log: list[tuple[str, bytes]]) -> None:
         super().__init__()
         self._name, self._log = name, log
+        self.closed = self.broken = False
+
+    def is_closing(self) -> bool:
+        return self.closed
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.closed or self.broken:
+            raise RuntimeError("the handler is closed")
         self._log.append((self._name, bytes(data)))
 
     def close(self) -> None:
@@ -47,6 +54,32 @@ async def test_a_full_outbox_does_not_wait() -> None:
     outbox.put(Socket("b", written), b"next")
     await asyncio.sleep(0)
     assert written[8:] == [("b", b"next")]
+
+
+async def test_who_has_gone_keeps_nobody_from_his_answer() -> None:
+    written: list[tuple[str, bytes]] = []
+    outbox = Outbox(asyncio.get_running_loop())
+    gone, broken, there = Socket("gone", written), Socket("broken", written), Socket("there", written)
+    for socket in (gone, broken, there):
+        outbox.put(socket, b"answer")
+    gone.closed = broken.broken = True
+    with structlog.testing.capture_logs() as told:
+        await asyncio.sleep(0)
+    assert written == [("there", b"answer")]
+    assert [line["event"] for line in told] == ["http.unwritten"]
+    outbox.put(there, b"another")
+    await asyncio.sleep(0)
+    assert written[1:] == [("there", b"another")]
+
+
+async def test_who_says_that_nothing_more_comes_gets_the_answer_all_the_same() -> None:
+    written: list[tuple[str, bytes]] = []
+    connection = await _connection(Socket("a", written))
+    connection.say(b"answer")
+    assert connection.eof_received() is None  # type: ignore[func-returns-value]  # the transport may close
+    assert written == [("a", b"answer")]
+    connection.force_close()
+    connection.connection_lost(None)
 
 
 async def _connection(socket: Socket) -> Protocol:
