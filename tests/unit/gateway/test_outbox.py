@@ -11,7 +11,8 @@ from aiohttp import web
 from gateway.connection import Protocol
 from gateway.options import Options
 from gateway.outbox import Outbox
-from gateway.replies import Reply
+from gateway.replies import Answering, Flow, Reply
+from tests.support.http import get, post
 
 
 class Socket(asyncio.Transport):
@@ -82,16 +83,47 @@ async def test_who_says_that_nothing_more_comes_gets_the_answer_all_the_same() -
     connection.connection_lost(None)
 
 
-async def _connection(socket: Socket) -> Protocol:
-    async def handler(request: web.BaseRequest) -> Reply:
-        raise NotImplementedError
+async def _answer(request: web.BaseRequest) -> Answering:
+    if request.path == "/flow":
+        flow = Flow(request)
+        flow.hand(b"flow")
+        return flow
+    return Reply(b"", "text/plain")
 
+
+async def _connection(socket: Socket) -> Protocol:
     loop = asyncio.get_running_loop()
-    server = web.Server(cast("Any", handler))
-    connection = Protocol(server, handler, loop=loop, options=Options(), outbox=Outbox(loop), draining=False)
+    server = web.Server(cast("Any", _answer))
+    connection = Protocol(server, _answer, loop=loop, options=Options(), outbox=Outbox(loop), draining=False)
     connection.connection_made(socket)
     await asyncio.sleep(0)
     return connection
+
+
+async def test_what_flows_comes_after_the_answer_before_it() -> None:
+    written: list[tuple[str, bytes]] = []
+    connection = await _connection(Socket("a", written))
+    connection.data_received(get("/whole") + get("/flow"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [text.startswith(b"HTTP/1.1 200") or text for _, text in written] == [True, b"flow"]
+    connection.force_close()
+    connection.connection_lost(None)
+
+
+async def test_who_is_still_sending_gets_the_time_to_see_the_answer() -> None:
+    """Closed at once, the connection would be reset, and the answer with it (RFC 9112, 9.6)."""
+    written: list[tuple[str, bytes]] = []
+    connection = await _connection(Socket("a", written))
+    connection.data_received(post("/whole", b"0123456789")[:-5])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    (answer,) = [text for _, text in written]
+    assert b"Connection: close" in answer
+    connection.data_received(b"56789")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert written[1:] == [("a", b"closed")]
 
 
 async def test_an_answer_leaves_before_its_connection_is_closed() -> None:
