@@ -38,11 +38,13 @@ class LocalUpstream(Generic[A]):
     async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> A:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
         envelope = Envelope(context.metadata)
+        await _the_others()
         if context.timeout is None:
             reply = await self._pipeline.unary(method.name, request, envelope)
         else:
             async with until(deadline_of(context), context):
                 reply = await self._pipeline.unary(method.name, request, envelope)
+        await _the_others()
         return self._answer(reply.message, reply.metadata)
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
@@ -68,6 +70,15 @@ class LocalUpstream(Generic[A]):
         except (StoreUnavailable, TimeoutError):
             return False
         return True
+
+
+def _the_others() -> Awaitable[None]:
+    """Let calls that came at about the same time get as far as this one.
+
+    All are read, then all are carried out, then all are written: a processor is faster at what it did a moment ago.
+    With 32 callers a send takes a seventh less time (docs/decisions.md).
+    """
+    return asyncio.sleep(0)
 
 
 class LocalStream:

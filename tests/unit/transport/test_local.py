@@ -102,6 +102,23 @@ async def test_an_answer_is_the_operations_own_message() -> None:
     assert (seen.calls[0].scope.tenant, seen.calls[0].version) == ("acme", "1.0")
 
 
+async def test_calls_that_come_together_go_through_each_stage_together() -> None:
+    steps: list[str] = []
+
+    async def operation(call: Call, request: Message) -> Message:
+        steps.append("called")
+        return pb.Task()
+
+    async def door(upstream: LocalUpstream[Answer]) -> None:
+        steps.append("read")
+        await upstream.unary(GET, pb.GetTaskRequest(), PLAIN)
+        steps.append("written")
+
+    async with rig({"GetTask": operation}) as local:
+        await asyncio.gather(*(door(local.upstream) for _ in range(3)))
+    assert steps == [*["read"] * 3, *["called"] * 3, *["written"] * 3]
+
+
 @pytest.mark.req("DOOR-02")
 async def test_stream_items_are_the_logs_entries_in_its_batches() -> None:
     entries = (item(1, "a"), item(2, "b"))
