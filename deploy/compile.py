@@ -16,12 +16,15 @@ from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 MODULES = {
+    "a2a_server/adapters": "clock",
+    "a2a_server/adapters/memory": "index rows store",
     "a2a_server/agents": "artifact feed",
-    "a2a_server/domain": "events lifecycle reducer syntax trace validation wire",
+    "a2a_server/domain": "events lifecycle pieces reducer syntax trace validation wire",
     "a2a_server/operations": (
         "briefing first_step gates ids image job log moves once outlet receipts run runs send slots ticket workshop"
         " writer"
     ),
+    "a2a_server/ports": "entry",
     "a2a_server/transport": "local pipeline tenants versions",
     "gateway": "accept app binding body calls content headers jsonrpc outbox profiles proxies replies rest routes",
     "gateway/codec": "codec memo text times",

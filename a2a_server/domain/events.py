@@ -150,9 +150,8 @@ def _in_band(event: pb.StreamResponse) -> bool:
     return bool(IN_BAND_KEY in fields and fields[IN_BAND_KEY].bool_value)
 
 
-def reason_of(event: pb.StreamResponse) -> str:
+def reason_of(status: pb.TaskStatus) -> str:
     """Why the server itself ended the task; "" for everything an agent says."""
-    status = event.status_update.status
     if not status.HasField("message"):  # most have none, and are spared the way to its metadata
         return ""
     fields = status.message.metadata.fields

@@ -16,7 +16,9 @@ _TWICE_SEVEN_BITS: Final = 0x4000
 def wrap(field: int, content: bytes) -> bytes:
     """A message whose only field is a submessage, serialised already; `field` is below 16."""
     rest = len(content)
-    if rest < _TWICE_SEVEN_BITS and rest > _SEVEN_BITS:  # nearly all
+    if rest <= _SEVEN_BITS:
+        return bytes((field << 3 | _LENGTH_DELIMITED, rest)) + content
+    if rest < _TWICE_SEVEN_BITS:  # as nearly all others
         return bytes((field << 3 | _LENGTH_DELIMITED, rest & _SEVEN_BITS | _MORE, rest >> 7)) + content
     head = [field << 3 | _LENGTH_DELIMITED]
     while rest > _SEVEN_BITS:

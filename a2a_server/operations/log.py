@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Self
 
 from a2a_server.errors import A2AError, Reason
-from a2a_server.ports.store import Entry, Store
+from a2a_server.ports.entry import Entry
+from a2a_server.ports.store import Store
 
 _RECENT = 512
 _BATCH = 256

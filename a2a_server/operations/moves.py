@@ -29,5 +29,8 @@ def move_with(shop: Workshop, writer: TaskWriter, state: int, message: pb.Messag
     if not may_move(writer.image.state, state):
         return
     at_ms = next_status_ms(writer.image.status_ms, shop.clock.now_ms())
+    if message is None:
+        writer.append_plain_status(state, at_ms)
+        return
     event, status = status_update(writer.task_id, writer.context_id, state, at_ms, message)
     writer.append_status(event, status, at_ms)

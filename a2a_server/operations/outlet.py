@@ -66,33 +66,43 @@ class TurnOutlet:
         update, run = event.status_update, self._run
         status, image = update.status, run.writer.image
         state = status.state
-        self._address(update)
-        spoken = status.HasField("message")
-        if spoken:
-            self._voice(status.message)
-            if URI in status.message.extensions and not run.shop.input_requests:
-                raise InvalidAgentResponse(UNDECLARED)
-        if (spoken or state not in MOVES or update.HasField("metadata")) and not _sound_status(update):
-            _complain("status_update", update)
+        self._check_address(update)
+        plain = state in MOVES and not (status.HasField("message") or update.HasField("metadata"))
+        if not plain:
+            self._check_status(update, status)
         if self.over or not may_move(image.state, state):
             return self._drop(event, f"{_name(image.state)} → {_name(state)} is not allowed")
         given = millis(status.timestamp) if status.HasField("timestamp") else run.shop.clock.now_ms()
         at_ms = next_status_ms(image.status_ms, given)
-        set_time(status.timestamp, at_ms)
         if state == pb.TASK_STATE_COMPLETED and run.inbox:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
-            status.state = pb.TASK_STATE_WORKING
+            state = status.state = pb.TASK_STATE_WORKING
             self.over = True
+        if plain and run.writer.number:
+            run.writer.append_plain_status(state, at_ms)
+            return None
+        self._set_address(update)
+        set_time(status.timestamp, at_ms)
         if run.writer.number:
             run.writer.append_status(event, status, at_ms)
         else:
             run.record(event)
         return None
 
+    def _check_status(self, update: pb.TaskStatusUpdateEvent, status: pb.TaskStatus) -> None:
+        if status.HasField("message"):
+            self._voice(status.message)
+            if URI in status.message.extensions and not self._run.shop.input_requests:
+                raise InvalidAgentResponse(UNDECLARED)
+        self._set_address(update)
+        if not _sound_status(update):
+            _complain("status_update", update)
+
     def _artifact(self, event: pb.StreamResponse) -> None:
         update, run = event.artifact_update, self._run
         artifact = update.artifact  # held, or every access below would make it anew
-        self._address(update)
+        self._check_address(update)
+        self._set_address(update)
         if not _sound_artifact(update):
             _complain("artifact_update", update)
         image = run.writer.image
@@ -117,13 +127,15 @@ class TurnOutlet:
         message.ClearField("task_id")
         self.over = True
 
-    def _address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
+    def _check_address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
         run = self._run
         if (given := update.task_id) and given != run.task_id:
             raise InvalidAgentResponse(f"the event is for task {given}, the turn is of {run.task_id}")
         if (given := update.context_id) and given != run.context_id:
             raise InvalidAgentResponse(f"the event is for context {given}, the turn is in {run.context_id}")
-        update.task_id, update.context_id = run.task_id, run.context_id
+
+    def _set_address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
+        update.task_id, update.context_id = self._run.task_id, self._run.context_id
 
     def _voice(self, message: pb.Message) -> None:
         run = self._run

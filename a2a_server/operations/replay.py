@@ -11,6 +11,7 @@ from a2a_server.errors import Violation, refuse
 from a2a_server.operations.call import Ending, Entries, Take
 from a2a_server.operations.log import Reader
 from a2a_server.operations.stream import Relay
+from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.store import Record
 from generated import a2a_pb2 as pb
 
@@ -80,7 +81,7 @@ class Replay:
         """
         shown = []
         for entry in entries:
-            if entry.event.HasField("message"):  # it joined the history (STRM-03)
+            if entry.kind == MESSAGE:  # it joined the history (STRM-03)
                 continue
             shown.append(entry)
             open_on_input = self.relay.keep_open_on_input

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from a2a_server.domain.events import set_time
 from a2a_server.domain.input_requests import check_answer
 from a2a_server.domain.lifecycle import is_terminal
+from a2a_server.domain.pieces import Draft
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.domain.validation import may_exist
@@ -104,7 +104,7 @@ class Runs:
         if not self.shop.limits.accept_unknown_contexts and message.context_id:
             await self._check_context(call, message.context_id)
         task_id = once.task_id if once else self.shop.ids.new()
-        writer = self._writer(call.scope, Record(self._new_task(task_id, message), 0, 0))
+        writer = self._writer(call.scope, self._draft(task_id, message))
         if plan.direct:
             await self._reserve(call, once)
         if request.HasField("configuration"):
@@ -133,15 +133,10 @@ class Runs:
         run.launch(confirm=False, on_end=self._ended)
         return Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0), reply=direct.message)
 
-    def _new_task(self, task_id: str, message: pb.Message) -> pb.Task:
+    def _draft(self, task_id: str, message: pb.Message) -> Draft:
         context_id = message.context_id or self.shop.ids.new()
         message.task_id, message.context_id = task_id, context_id
-        task = pb.Task(id=task_id, context_id=context_id)
-        status = task.status
-        status.state = pb.TASK_STATE_SUBMITTED
-        set_time(status.timestamp, self.shop.clock.now_ms())
-        task.history.append(message)
-        return task
+        return Draft(task_id, context_id, message.SerializeToString(), self.shop.clock.now_ms())
 
     async def _check_context(self, call: Call, context_id: str) -> None:
         if not await self.shop.store.has_context(call.scope, context_id):
@@ -228,9 +223,9 @@ class Runs:
             raise task_not_found(task_id)
         return record
 
-    def _writer(self, scope: Scope, record: Record) -> TaskWriter:
+    def _writer(self, scope: Scope, task: Record | Draft) -> TaskWriter:
         shop = self.shop
-        writer = TaskWriter(shop.store, shop.log, scope, record, shop.limits.pending_events)
+        writer = TaskWriter(shop.store, shop.log, scope, task, shop.limits.pending_events)
         if shop.relay is not None:
             writer.on_owed = shop.relay.wake
         return writer

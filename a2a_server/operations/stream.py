@@ -15,7 +15,7 @@ from a2a_server.operations.once import OnceOnly
 from a2a_server.operations.send import history_length
 from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
-from a2a_server.ports.store import Entry
+from a2a_server.ports.entry import ARTIFACT, STATUS, Entry
 from generated import a2a_pb2 as pb
 
 
@@ -69,10 +69,9 @@ class Relay:
         """What of these entries the stream shows, and whether it ends with them."""
         shown = []
         for entry in entries:
-            event = entry.event
-            if event.HasField("artifact_update"):
+            if entry.kind == ARTIFACT:
                 shown.append(entry)
-            elif event.HasField("status_update"):
+            elif entry.kind == STATUS:
                 shown.append(entry)
                 if self._closes(entry, ticket):
                     return entries if len(shown) == len(entries) else shown, True

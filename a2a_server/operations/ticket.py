@@ -11,7 +11,7 @@ from a2a_server.domain.lifecycle import FAILED, is_stopping, is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.job import Job
 from a2a_server.operations.log import Reader
-from a2a_server.ports.store import Entry
+from a2a_server.ports.entry import STATUS, Entry
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
@@ -115,13 +115,12 @@ class Ticket:
             await self._run.writer.settle()
             return self._judge(stop)
         if self.snapshot is not None and self.answered:
-            update = pb.TaskStatusUpdateEvent(status=self.snapshot.status)
-            return self._judge(pb.StreamResponse(status_update=update))
+            return self._judge(reason_of(self.snapshot.status))
         while True:
             for entry in await self.reader.next():
-                if entry.event.HasField("status_update") and self.answered_by(entry):
-                    return self._judge(entry.event)
+                if entry.kind == STATUS and self.answered_by(entry):
+                    return self._judge(reason_of(entry.event.status_update.status))
 
-    def _judge(self, event: pb.StreamResponse) -> None:
-        if reason_of(event) == _INVALID:
+    def _judge(self, reason: str) -> None:
+        if reason == _INVALID:
             raise A2AError(Reason.INVALID_AGENT_RESPONSE, _BROKEN, metadata={"taskId": self.task_id})

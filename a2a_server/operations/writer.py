@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from a2a_server.domain import pieces
+from a2a_server.domain.pieces import Draft
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.image import TaskImage
+from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.store import Entry, Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write, new_entry
+from a2a_server.ports.store import Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
@@ -71,15 +74,18 @@ class TaskWriter:
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
 
-    def __init__(self, store: Store, log: EventLog, scope: Scope, record: Record, pending_limit: int) -> None:
-        task = record.task
+    def __init__(self, store: Store, log: EventLog, scope: Scope, task: Record | Draft, pending_limit: int) -> None:
         self.scope = scope
-        self.task_id = task.id
-        self.context_id = task.context_id
-        self.number = self.durable = record.number
-        self.epoch = record.epoch
-        self.image = TaskImage(task, self.context_id, record.number == 0)
-        self.committed = record.number > 0
+        if isinstance(task, Draft):
+            self.task_id, self.context_id = task.task_id, task.context_id
+            self.number = self.durable = self.epoch = 0
+            self.image = TaskImage(task)
+        else:
+            self.task_id, self.context_id = task.task.id, task.task.context_id
+            self.number = self.durable = task.number
+            self.epoch = task.epoch
+            self.image = TaskImage(task.task)
+        self.committed = self.number > 0
         self._ours = not self.committed
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
         self._store = store
@@ -95,35 +101,38 @@ class TaskWriter:
             return self.number
         wire = event.SerializeToString()
         self.image.fold(event, len(wire))
-        return self._queue(event, wire)
+        return self._queue(wire, event)
 
     def create(self, lease: Lease, begun: Begun) -> None:
         """The first event, the task as it stands; with it its creator takes the right to write, and its turn begins."""
         if self.closed is not None:
             return
-        created = pb.StreamResponse()
-        created.task.CopyFrom(self.image.head)
-        begun.number = self._queue(created, created.SerializeToString())
-        self.image.changed()
+        begun.number = self._queue(pieces.creation(self.image.created()))
         self.claim(lease)
         self._begun = [*self._begun, begun]
 
     def append_status(self, event: pb.StreamResponse, status: pb.TaskStatus, at_ms: int) -> None:
         """`append` for a status event, by somebody who knows that it is one, and its time."""
         if self.closed is None:
-            self.image.fold_status(event, status, at_ms)
-            self._queue(event, event.SerializeToString())
+            self.image.fold_status(status, at_ms)
+            self._queue(event.SerializeToString(), event)
+
+    def append_plain_status(self, state: int, at_ms: int) -> None:
+        """`append_status` for one that says nothing but when."""
+        if self.closed is None:
+            image = self.image
+            self._queue(pieces.update(image.ids, image.fold_plain_status(state, at_ms)))
 
     def append_artifact(self, event: pb.StreamResponse, update: pb.TaskArtifactUpdateEvent) -> None:
         """`append` for an artifact event, by somebody who knows that it is one."""
         if self.closed is None:
             wire = event.SerializeToString()
             self.image.fold_artifact(update, len(wire))
-            self._queue(event, wire)
+            self._queue(wire, event)
 
-    def _queue(self, event: pb.StreamResponse, wire: bytes) -> int:
+    def _queue(self, wire: bytes, event: pb.StreamResponse | None = None) -> int:
         number = self.number = self.number + 1
-        self._pending.append(new_entry((number, event, wire)))
+        self._pending.append(Entry(number, wire, event))
         if not (self._scheduled or self._draining):
             self._schedule()
         return number

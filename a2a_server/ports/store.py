@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
+from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from generated import a2a_pb2 as pb
 
@@ -31,26 +32,6 @@ class StoreRefused(Exception):  # noqa: N818 - a verdict, not a malfunction
     """The store cannot be used as it is configured; the message is for the operator."""
 
 
-class Entry(NamedTuple):
-    """One event of a task's log. `wire` is the event serialised, made once and shared by the store and all readers.
-
-    Payloads: `task` (number 1, the task as created), `status_update`, `artifact_update`, and `message`: a message
-    that joined the history. Readers on the wire are never shown the last kind (STRM-03).
-    """
-
-    number: int
-    event: pb.StreamResponse
-    wire: bytes
-
-    @classmethod
-    def of(cls, number: int, event: pb.StreamResponse) -> Entry:
-        return new_entry((number, event, event.SerializeToString()))
-
-
-new_entry: Final[Callable[[tuple[int, pb.StreamResponse, bytes]], Entry]] = partial(tuple.__new__, Entry)
-"""An entry made of its three members at once; the call of a class takes three times as long, several times per turn."""
-
-
 class Head(NamedTuple):
     """The task without artifacts, and the keys that lists are ordered and filtered by."""
 
@@ -61,7 +42,7 @@ class Head(NamedTuple):
 
 
 new_head: Final[Callable[[tuple[bytes, str, int, int]], Head]] = partial(tuple.__new__, Head)
-"""As `new_entry`."""
+"""A head made of all its members at once; the call of a class takes three times as long."""
 
 
 class Lease(NamedTuple):

@@ -7,7 +7,7 @@ import struct
 from a2a_server.domain.wire import unwrap, wrap
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.replay import NAME, URI
-from a2a_server.ports.store import Entry
+from a2a_server.ports.entry import Entry
 from generated import a2a_pb2 as pb
 
 __all__ = ["NAME", "URI", "numbered"]
@@ -26,14 +26,14 @@ def _numbered(entry: Entry) -> Entry:
     if getattr(entry.event, kind).HasField("metadata"):
         return _rewritten(entry, kind)
     field, content = unwrap(entry.wire)
-    return entry._replace(wire=wrap(field, content + _MARKS[field] + _DOUBLE.pack(entry.number)))
+    return Entry(entry.number, wrap(field, content + _MARKS[field] + _DOUBLE.pack(entry.number)))
 
 
 def _rewritten(entry: Entry, kind: str) -> Entry:
     event = pb.StreamResponse()
     event.CopyFrom(entry.event)
     getattr(event, kind).metadata[URI] = entry.number
-    return entry._replace(wire=event.SerializeToString())
+    return Entry.of(entry.number, event)
 
 
 def _mark(kind: str) -> bytes:

@@ -16,7 +16,8 @@ from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
-from a2a_server.ports.store import Entry, Store, Write
+from a2a_server.ports.entry import Entry
+from a2a_server.ports.store import Store, Write
 from generated import a2a_pb2 as pb
 from tests.support.world import Refusal, World, refusal
 

@@ -19,7 +19,8 @@ from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.timeouts import InputTimeouts
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
-from a2a_server.ports.store import Entry, Store
+from a2a_server.ports.entry import Entry
+from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,

@@ -9,8 +9,9 @@ from typing import TypedDict, Unpack
 
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
+from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.store import Entry, Head, Lease, Once, Record, Store, Turn, Write
+from a2a_server.ports.store import Head, Lease, Once, Record, Store, Turn, Write
 from generated import a2a_pb2 as pb
 
 ANN = Scope("acme", "ann")

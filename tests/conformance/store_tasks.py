@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Entry, Head, Once, StaleWrite, Store, Turn, Write
+from a2a_server.ports.entry import Entry
+from a2a_server.ports.store import Head, Once, StaleWrite, Store, Turn, Write
 from generated import a2a_pb2 as pb
 from tests.conformance.authors import (
     ANN,
@@ -64,7 +65,7 @@ class TaskPromises:
         author = await Author(store).start()
         await author.chunk("kept")
         before = await author.load()
-        entry = Entry(expected + 1, chunk(1, "lost").event, b"lost")
+        entry = Entry(expected + 1, b"lost", chunk(1, "lost").event)
         with pytest.raises(StaleWrite):
             await store.commit(_everything(author, entry, expected=expected))
         assert await author.load() == before

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
+from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.hooks import Account, Debt, Rooms, Setback, Which
 from a2a_server.ports.store import Write
 
@@ -24,7 +25,7 @@ class Debts:
         self._parked: dict[int, tuple[TaskRow, ConfigRow]] = {}
 
     def owe(self, row: TaskRow, write: Write) -> bool:
-        numbers = [entry.number for entry in write.entries if not entry.event.HasField("message")]
+        numbers = [entry.number for entry in write.entries if entry.kind != MESSAGE]
         owed = {number: write.trace_of(number) for number in numbers} if write.traces else dict.fromkeys(numbers)
         payable = False
         for config in (row.configs or {}).values() if numbers else ():

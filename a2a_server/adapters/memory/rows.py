@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
+from a2a_server.ports.entry import ARTIFACT
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.store import Head, Lease, Record, Turn, Write
 from generated import a2a_pb2 as pb
@@ -85,9 +86,7 @@ class TaskRow:
         self.epoch = write.epoch
         if write.artifacts is not None:
             self.artifacts, self.shelved = write.artifacts, self.number
-        elif self.shelved == write.expected and not any(
-            entry.event.HasField("artifact_update") for entry in write.entries
-        ):
+        elif self.shelved == write.expected and not any(entry.kind == ARTIFACT for entry in write.entries):
             self.shelved = self.number
         if write.claim is not None:
             self.lease = write.claim

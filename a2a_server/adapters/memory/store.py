@@ -15,10 +15,10 @@ from a2a_server.adapters.memory.push import Debts
 from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.sites import site_of
+from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from a2a_server.ports.store import (
     Claimed,
-    Entry,
     Lease,
     Once,
     Record,
@@ -30,7 +30,6 @@ from a2a_server.ports.store import (
     Turn,
     Write,
 )
-from generated import a2a_pb2 as pb
 
 
 class MemoryStore:
@@ -104,7 +103,7 @@ class MemoryStore:
     async def entries(self, task_id: str, after: int, limit: int) -> Sequence[Entry]:
         row = self._tasks.get(task_id)
         wires = row.wires[after : after + limit] if row else []
-        return [Entry(n, pb.StreamResponse.FromString(wire), wire) for n, wire in enumerate(wires, after + 1)]
+        return [Entry(n, wire) for n, wire in enumerate(wires, after + 1)]
 
     async def page(self, query: TaskQuery) -> TaskPage:
         ids, total = self._index.page(query.scope, query.filter, query.after, query.limit)

@@ -10,13 +10,13 @@ from a2a_server.adapters.sqlite.keys import task_key
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.sites import site_of
+from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.store import Write
 from generated import a2a_pb2 as pb
 
 _SQL = queries("push.sql")
 
-_MESSAGE = bytes([pb.StreamResponse.MESSAGE_FIELD_NUMBER << 3 | 2])
 """The first byte of a serialised event that is a message: field number and wire type (a nested message)."""
 
 _UNTRACED = (None, None)
@@ -28,7 +28,7 @@ def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
         _put(connection, task, hook)
     if not (write.owe and write.entries):
         return False
-    numbers = [entry.number for entry in write.entries if not entry.wire.startswith(_MESSAGE)]
+    numbers = [entry.number for entry in write.entries if entry.kind != MESSAGE]
     if write.traces:
         return _owe(connection, task, [(number, *(write.trace_of(number) or _UNTRACED)) for number in numbers])
     return _owe(connection, task, [(number, *_UNTRACED) for number in numbers])

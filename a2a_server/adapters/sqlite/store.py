@@ -24,10 +24,10 @@ from a2a_server.adapters.sqlite import (
 from a2a_server.adapters.sqlite.reader import Reader
 from a2a_server.adapters.sqlite.writer import Writer
 from a2a_server.domain.scope import Scope
+from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from a2a_server.ports.store import (
     Claimed,
-    Entry,
     Lease,
     Once,
     Record,

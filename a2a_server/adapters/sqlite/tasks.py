@@ -11,12 +11,13 @@ from a2a_server.adapters.sqlite.keys import exists, scope_key
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Entry, Head, Record, StaleWrite, Write
+from a2a_server.ports.entry import ARTIFACT, Entry
+from a2a_server.ports.store import Head, Record, StaleWrite, Write
 from generated import a2a_pb2 as pb
 
 _SQL = queries("tasks.sql")
 
-_ARTIFACT = bytes([pb.StreamResponse.ARTIFACT_UPDATE_FIELD_NUMBER << 3 | 2])
+_ARTIFACT = bytes([ARTIFACT << 3 | 2])
 """The first byte of a serialised event that updates an artifact: field number and wire type (a nested message)."""
 
 _APPEND = tuple(_SQL["append"] + ", (?, ?, ?)" * more for more in range(8))
@@ -102,7 +103,7 @@ def _columns(write: Write, head: Head, shelved: int) -> tuple[str, int, int, int
     number = write.expected + len(write.entries)
     # While the log has no artifacts that a reader must fold, the tail to be searched for them stays empty.
     if write.artifacts is not None or (
-        shelved == write.expected and not any(entry.wire.startswith(_ARTIFACT) for entry in write.entries)
+        shelved == write.expected and not any(entry.kind == ARTIFACT for entry in write.entries)
     ):
         shelved = number
     return head.context_id, head.state, head.status_ms, number, shelved, head.task
@@ -138,7 +139,7 @@ def whole(connection: sqlite3.Connection, head: bytes, artifacts: bytes, tail: t
 
 def entries(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> list[Entry]:
     rows = connection.execute(_SQL["entries"], (task_id, after, limit))
-    return [Entry(number, pb.StreamResponse.FromString(wire), wire) for number, wire in rows]
+    return [Entry(number, wire) for number, wire in rows]
 
 
 def has_context(connection: sqlite3.Connection, scope: Scope, context_id: str) -> bool:

@@ -122,10 +122,10 @@ def test_messages_of_the_history_are_not_for_readers() -> None:
 
 
 def test_the_reason_of_a_failure() -> None:
-    message = agent_message("m", "c", "t", [text_part("It took too long.")])
-    assert not reason_of(status_event("t", "c", FAILED, 1, message))
-    message.metadata["reason"] = "TURN_TIMEOUT"
-    assert reason_of(status_event("t", "c", FAILED, 1, message)) == "TURN_TIMEOUT"
-    message.metadata["reason"] = 7
-    assert not reason_of(status_event("t", "c", FAILED, 1, message))
-    assert not reason_of(artifact())
+    status = pb.TaskStatus(message=agent_message("m", "c", "t", [text_part("It took too long.")]))
+    assert not reason_of(status)
+    status.message.metadata["reason"] = "TURN_TIMEOUT"
+    assert reason_of(status) == "TURN_TIMEOUT"
+    status.message.metadata["reason"] = 7
+    assert not reason_of(status)
+    assert not reason_of(pb.TaskStatus())

@@ -14,7 +14,7 @@ from a2a_server.operations.replay import URI
 from a2a_server.operations.stream import Endings
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.authenticator import Credentials
-from a2a_server.ports.store import Entry
+from a2a_server.ports.entry import Entry
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,

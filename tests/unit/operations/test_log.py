@@ -9,7 +9,8 @@ import pytest
 
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.log import EventLog, Reader
-from a2a_server.ports.store import Entry, Store
+from a2a_server.ports.entry import Entry
+from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
 
 

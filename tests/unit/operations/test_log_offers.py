@@ -10,7 +10,7 @@ import pytest
 
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.log import Reader
-from a2a_server.ports.store import Entry
+from a2a_server.ports.entry import Entry
 from tests.unit.operations.test_log import Task
 
 

@@ -15,7 +15,7 @@ from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.errors import ErrorCodes
 from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
-from a2a_server.ports.store import Entry
+from a2a_server.ports.entry import Entry
 from a2a_server.transport.address import Address
 from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Rules

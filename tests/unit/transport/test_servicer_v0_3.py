@@ -15,7 +15,7 @@ from a2a_server.compat import events
 from a2a_server.compat.options import DEFAULT
 from a2a_server.errors import A2AError, Reason, Violation
 from a2a_server.operations.call import Call, Ending, Entries
-from a2a_server.ports.store import Entry
+from a2a_server.ports.entry import Entry
 from a2a_server.transport.options import Tls
 from a2a_server.transport.servicer_v0_3 import Retellings
 from a2a_server.transport.streams import OpenStreams
