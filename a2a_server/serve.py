@@ -45,7 +45,7 @@ from gateway.cards import Legacy, doors_at, old_doors_at
 from gateway.channel import ChannelUpstream, UnusableOptions
 from gateway.door import HttpDoor
 from gateway.drain import Drainable
-from gateway.upstream import Answer, Upstream
+from gateway.upstream import Upstream, new_answer
 from generated import a2a_pb2 as pb
 
 LAST_ITEMS = 1.0
@@ -179,7 +179,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
     await doors.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
     if doors.http is not None:
-        gateway = gateway_of(settings, LocalUpstream(pipeline, store, Answer), base)
+        gateway = gateway_of(settings, LocalUpstream(pipeline, store, new_answer), base)
         await gateway.start()
         stack.push_async_callback(gateway.stop)
         await doors.http.open(gateway)

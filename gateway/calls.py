@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -27,7 +27,7 @@ from gateway.proxies import Proxies
 from gateway.readers import Place, Readers
 from gateway.replies import Flow
 from gateway.streams import Relay, Writings
-from gateway.upstream import Answer, Context, Upstream
+from gateway.upstream import Answer, Context, Upstream, new_context
 from generated import a2a_pb2 as pb
 
 Query = Sequence[tuple[str, str]]
@@ -48,6 +48,10 @@ class Told(NamedTuple):
     json: bytes
     message: Message
     headers: Sequence[tuple[str, str]]
+
+
+new_told: Final[Callable[[tuple[bytes, Message, Sequence[tuple[str, str]]]], Told]] = partial(tuple.__new__, Told)
+"""As `upstream.new_answer`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +84,7 @@ class Calls:
         extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
         codec = self.profile.codec
         encode = codec.encode_kept if _reads(method) else codec.encode
-        return Told(encode(told), told, extra)
+        return new_told((encode(told), told, extra))
 
     def fields(self, request: web.BaseRequest, answer: Answer) -> Sequence[tuple[str, str]]:
         """What goes with an answer."""
@@ -122,10 +126,11 @@ class Calls:
         profile = self.profile
         if profile.metadata:
             found.metadata.update(profile.metadata)
-            found.metadata.update(beside)
+            if beside:
+                found.metadata.update(beside)
         if found.timeout == 0:  # before anything has begun; what is quick would be answered all the same
             raise deadline_exceeded(0)
-        return Context(found.metadata, found.timeout, self.proxies.client(request), found.binary, profile.spoken)
+        return new_context((found.metadata, found.timeout, self.proxies.client(request), found.binary, profile.spoken))
 
 
 @lru_cache(maxsize=256)
@@ -143,7 +148,8 @@ def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:
 
 def versions_asked(request: web.BaseRequest, query: Query) -> Sequence[str]:
     """What a request says about its version, in headers and parameters (VERS-06)."""
-    return [*request.headers.getall(VERSION, ()), *(value for name, value in query if name == VERSION)]
+    said = request.headers.getall(VERSION, ())
+    return [*said, *(value for name, value in query if name == VERSION)] if query else said
 
 
 def query_of(text: str) -> Query:

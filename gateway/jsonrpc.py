@@ -129,6 +129,8 @@ def id_of(value: object) -> bytes:
     if "id" not in value:
         wrong(Reason.INVALID_REQUEST, "id", "is required; notifications are not served")
     found = value["id"]
+    if type(found) is int and 0 <= found < _LARGEST_ID:  # as most clients have it
+        return str(found).encode()
     if isinstance(found, bool) or not (found is None or isinstance(found, str | int | float)):
         wrong(Reason.INVALID_REQUEST, "id", "must be a string, a number or null")
     if isinstance(found, str) and len(found) > _LONGEST_ID:

@@ -49,7 +49,7 @@ class Profile:
 
     def check(self, asked: Sequence[str]) -> None:
         """Refuse a request that says to be of another version than it looks (CONF-16, CONF-17)."""
-        if any(major_minor(value.strip()) not in {"", self.accepts} for value in asked):
+        if asked and any(major_minor(value.strip()) not in {"", self.accepts} for value in asked):
             requested = ",".join(dict.fromkeys(asked))[:_LONGEST_SHOWN]
             raise A2AError(
                 Reason.VERSION_NOT_SUPPORTED,

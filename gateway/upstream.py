@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
@@ -43,12 +44,25 @@ class Context(NamedTuple):
     """The client's version; what it asks for has become a request of 1.0."""
 
 
+new_context: Final[
+    Callable[
+        [tuple[Mapping[str, Sequence[str]], float | None, str, Mapping[str, Sequence[bytes]], str]],
+        Context,
+    ]
+] = partial(tuple.__new__, Context)
+"""As `new_answer`."""
+
+
 class Answer(NamedTuple):
     """The answer of a unary call."""
 
     message: Message
     metadata: Metadata = ()
     trailers: Metadata = ()
+
+
+new_answer: Final[Callable[[tuple[Message, Metadata, Metadata]], Answer]] = partial(tuple.__new__, Answer)
+"""An answer made of all its members at once, which takes a third of the time; every call needs one."""
 
 
 class Item(Protocol):

@@ -14,7 +14,7 @@ from a2a_server.errors import A2AError
 from a2a_server.operations.call import Take
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.transport.deadlines import Context, deadline_of, limited, until
-from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream
+from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream, new_envelope
 
 PATIENCE = 1.0
 """How many seconds the store has for a sign of life."""
@@ -26,9 +26,14 @@ A = TypeVar("A")
 
 
 class LocalUpstream(Generic[A]):
-    """Calls operations through the pipeline. `answer` is the gateway's own class, which this package may not know."""
+    """Calls operations through the pipeline.
 
-    def __init__(self, pipeline: Pipeline, store: Store, answer: Callable[[Message, Metadata], A]) -> None:
+    `answer` makes what the gateway understands, which this package may not know, of a message, metadata and trailers.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, store: Store, answer: Callable[[tuple[Message, Metadata, Metadata]], A]
+    ) -> None:
         self._pipeline = pipeline
         self._store = store
         self._answer = answer
@@ -37,7 +42,7 @@ class LocalUpstream(Generic[A]):
 
     async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> A:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
-        envelope = Envelope(context.metadata)
+        envelope = new_envelope((context.metadata, ()))
         await _the_others()
         if context.timeout is None:
             reply = await self._pipeline.unary(method.name, request, envelope)
@@ -45,7 +50,7 @@ class LocalUpstream(Generic[A]):
             async with until(deadline_of(context), context):
                 reply = await self._pipeline.unary(method.name, request, envelope)
         await _the_others()
-        return self._answer(reply.message, reply.metadata)
+        return self._answer((reply.message, reply.metadata, ()))
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
         deadline = deadline_of(context)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import cast
+from functools import lru_cache, partial
+from typing import Final, cast
 
 import structlog
 from google.protobuf.message import DecodeError, Message
@@ -20,6 +20,7 @@ from a2a_server.operations.call import (
     PackedOperation,
     StreamOperation,
     UnaryOperation,
+    new_call,
 )
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
 from a2a_server.transport import replay, schemes, versions
@@ -57,6 +58,11 @@ log = structlog.get_logger(__name__)
 
 Envelope = Credentials
 """What a door hands over beside the request: metadata, and the names in the peer's certificate."""
+
+new_envelope: Final[Callable[[tuple[Mapping[str, Sequence[str]], tuple[str, ...]]], Envelope]] = partial(
+    tuple.__new__, Envelope
+)
+"""An envelope made of all its members at once, which takes a third of the time; every call needs one."""
 
 
 class Reply:
@@ -175,7 +181,7 @@ class Pipeline:
         listed = schemes.offered(rpc, metadata[SCHEMES]) if spoken != CURRENT and SCHEMES in metadata else ()
         trace = trace_of(metadata) if PARENT in metadata else None
         if EXTENSIONS not in metadata and not self._required:
-            return Call(caller, scope, version, NO_EXTENSIONS, key, listed, trace), ()
+            return new_call((caller, scope, version, NO_EXTENSIONS, key, listed, trace, False, (), None)), ()
         asked = tuple(metadata.get(EXTENSIONS, ()))
         activated = rules.extensions.activated(asked, enforce=rpc in self._enforcing)
         call = Call(caller, scope, version, frozenset(activated) - OWN, key, listed, trace, replay.URI in activated)

@@ -29,12 +29,16 @@ def milliseconds(time: timestamp_pb2.Timestamp) -> str:
     seconds, nanos = time.seconds, time.nanos
     if not (_FIRST <= seconds <= _LAST and 0 <= nanos < _NANOS):
         raise unwritable(f"it holds a time {seconds} seconds and {nanos} nanoseconds after 1970")
-    return f"{_to_the_second(seconds)}.{nanos // 1_000_000:03}Z"
+    return _written(seconds, nanos // 1_000_000)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # times come in clusters
+def _written(seconds: int, millis: int) -> str:
+    return f"{_to_the_second(seconds)}.{millis:03}Z"
+
+
+@lru_cache(maxsize=1024)  # formatting a date takes longer than everything else
 def _to_the_second(seconds: int) -> str:
-    # Formatting a date takes longer than everything else, and times come in clusters.
     return (_EPOCH + timedelta(seconds=seconds)).isoformat()
 
 

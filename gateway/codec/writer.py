@@ -90,7 +90,7 @@ class Writers(Compiler):
     def _field(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
         always = self._dialect.always(field) and not _is_endless(field, self._dialect)
         if map_entry(field) or field.is_repeated:
-            yield f"v = {attribute(field)}" + ("" if map_entry(field) else "[:]")  # a list is faster to walk through
+            yield f"v = {attribute(field)}"
             put, condition = self._put(field, self._items(field, scope)), "v"
         elif field.has_presence:
             put, condition = self._put(field, self._item(field, attribute(field), scope)), f"m.HasField({field.name!r})"
@@ -113,7 +113,7 @@ class Writers(Compiler):
             key = "k" if is_text else f"{scope.put('key', scalars.key_text)}(k)"
             return f"{{{key}: {self._item(entry[1], 'v[k]', scope)} for k in v}}"
         writer = self._writer(field, scope)
-        return f"[*map({writer}, v)]" if writer else "v"
+        return f"[*map({writer}, v[:])]" if writer else "v[:]"  # a list is faster to walk through
 
     def _item(self, field: FieldDescriptor, value: str, scope: Scope) -> str:
         writer = self._writer(field, scope)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
@@ -41,6 +42,11 @@ class Ask(NamedTuple):
     rules: Rules = ()
     """How its members are called, where that depends on the request."""
 
+
+new_ask: Final[Callable[[tuple[web.BaseRequest, Query, MethodDescriptor, Any, Beside, Rules]], Ask]] = partial(
+    tuple.__new__, Ask
+)
+"""As `upstream.new_answer`."""
 
 Answering = Callable[["Speech", Ask], Awaitable[Told]]
 

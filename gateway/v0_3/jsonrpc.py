@@ -19,7 +19,7 @@ from gateway.frames import JsonRpcFrames
 from gateway.jsonrpc import Envelope, envelope_of, id_of, wrong
 from gateway.replies import Answering, Reply
 from gateway.v0_3 import schemes
-from gateway.v0_3.answers import RPCS, Ask
+from gateway.v0_3.answers import RPCS, new_ask
 from gateway.v0_3.speeches import Speeches
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
@@ -99,7 +99,7 @@ class OldJsonRpc:
         if tenant:
             message.tenant = tenant
         speech = self.speeches.of(request, message)
-        ask = Ask(request, query, method.rpc, message, method.beside(envelope.params))
+        ask = new_ask((request, query, method.rpc, message, method.beside(envelope.params), ()))
         if method.rpc.server_streaming:
             accept.stream(request.headers.get("Accept"))
             return await speech.stream(ask, JsonRpcFrames(envelope.request_id))

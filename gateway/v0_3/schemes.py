@@ -9,7 +9,8 @@ from a2a_server.errors import Violation, refuse
 from gateway.calls import NOTHING, Beside
 from gateway.headers import SCHEMES
 
-_CONFIG: Final = "pushNotificationConfig", "push_notification_config", "pushNotification", "push_notification"
+_SPELLINGS: Final = "pushNotificationConfig", "push_notification_config", "pushNotification", "push_notification"
+_CONFIG: Final = frozenset(_SPELLINGS)
 
 
 def of_send(value: Any) -> Beside:  # noqa: ANN401 - JSON
@@ -24,7 +25,9 @@ def of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
 
 
 def _of(holder: Mapping[str, Any], prefix: str) -> Beside:
-    name = next((name for name in _CONFIG if holder.get(name)), "")
+    if _CONFIG.isdisjoint(holder):
+        return NOTHING
+    name = next((name for name in _SPELLINGS if holder.get(name)), "")
     listed: Sequence[str] = ((holder.get(name) or {}).get("authentication") or {}).get("schemes") or ()
     if len(listed) < 2:  # noqa: PLR2004 - one is in the request
         return NOTHING

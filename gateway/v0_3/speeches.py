@@ -62,9 +62,13 @@ def _speaking(calls: Calls, profile: Profile) -> Calls:
 
 
 def _uses_extras(headers: MultiMapping[str], message: Any) -> bool:  # noqa: ANN401 - as above
-    if any(URI in listed for name in profiles.EXTENSIONS for listed in headers.getall(name, ())):
-        return True
+    for name in profiles.EXTENSIONS:
+        if name in headers and any(URI in listed for listed in headers.getall(name)):
+            return True
     if not isinstance(message, pb.SendMessageRequest):
         return False
     said = message.message
-    return URI in said.extensions or any(URI in part.metadata.fields for part in said.parts)
+    for part in said.parts[:]:
+        if part.HasField("metadata") and URI in part.metadata.fields:
+            return True
+    return URI in said.extensions

@@ -22,7 +22,7 @@ from gateway.cards import Legacy
 from gateway.channel import ChannelOptions, ChannelUpstream
 from gateway.door import HttpDoor
 from gateway.options import FORWARDED, Options
-from gateway.upstream import Answer, Upstream
+from gateway.upstream import Upstream, new_answer
 from generated import a2a_pb2 as pb
 from generated import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from tests.support.door_jsonrpc import JsonRpcStub
@@ -91,7 +91,7 @@ async def upstream_for(
     door: Door, pipeline: Pipeline, store: Store, port: int, *, keep_open_on_input: bool = False
 ) -> AsyncIterator[Upstream]:
     if not door.endswith("-far"):
-        yield LocalUpstream(pipeline, store, Answer)
+        yield LocalUpstream(pipeline, store, new_answer)
         return
     options = ChannelOptions(addresses=(f"127.0.0.1:{port}",))
     upstream = ChannelUpstream(options, keep_open_on_input=keep_open_on_input)

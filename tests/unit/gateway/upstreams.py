@@ -12,7 +12,7 @@ from google.rpc import status_pb2
 from a2a_server.errors import A2AError, status_of
 from a2a_server.transport.local import LocalUpstream
 from gateway.channel import ChannelOptions, ChannelUpstream
-from gateway.upstream import Answer, Context, StatusError, Stream, Upstream
+from gateway.upstream import Context, StatusError, Stream, Upstream, new_answer
 from generated import a2a_pb2 as pb
 from generated import discovery_pb2
 from tests.support.world import World
@@ -43,7 +43,7 @@ async def channel_to(*ports: int, host: str = "127.0.0.1", **options: Any) -> As
 @asynccontextmanager
 async def upstream_of(kind: Kind, world: World) -> AsyncIterator[Upstream]:
     if kind == "local":
-        yield LocalUpstream(world.pipeline, world.core.shop.store, Answer)
+        yield LocalUpstream(world.pipeline, world.core.shop.store, new_answer)
     else:
         async with channel_to(world.port) as upstream:
             yield upstream

@@ -19,7 +19,7 @@ from a2a_server.ports.store import StoreUnavailable
 from a2a_server.transport.local import LocalStream, LocalUpstream
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.streams import OpenStreams
-from gateway.upstream import Answer, Context
+from gateway.upstream import Answer, Context, new_answer
 from generated import a2a_pb2 as pb
 from tests.unit.transport.doors import Seen, failing, item
 
@@ -58,7 +58,7 @@ async def rig(operations: Mapping[str, Operation] | None = None, **bounds: float
     streams.start()
     pipeline, store = Pipeline(operations or {}, Anonymous(), Rules(), streams), Shaky()
     try:
-        yield Rig(LocalUpstream(pipeline, store, Answer), pipeline, store)
+        yield Rig(LocalUpstream(pipeline, store, new_answer), pipeline, store)
     finally:
         await streams.close()
 
