@@ -21,8 +21,8 @@ MODULES = {
     "a2a_server/agents": "artifact feed",
     "a2a_server/domain": "events lifecycle pieces reducer syntax trace validation wire",
     "a2a_server/operations": (
-        "briefing first_step gates ids image job log moves once outlet receipts run runs send slots ticket workshop"
-        " writer"
+        "briefing first_step gates ids image job log moves once outlet receipts run runs send slots standby ticket"
+        " workshop writer"
     ),
     "a2a_server/ports": "entry",
     "a2a_server/transport": "local pipeline tenants versions",

@@ -11,33 +11,40 @@ import asyncio
 from asyncio.tasks import _enter_task, _leave_task  # documented, in "Extending"
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
-from typing import Any
+from typing import Any, Final
 
 Steps = Coroutine[Any, Any, None]
+Adopt = Callable[[asyncio.Task[None] | None], None]
+
+NAME = "turn"
+OVER: Final = object()
 
 
-def begin(steps: Steps, adopt: Callable[[asyncio.Task[None]], None]) -> None:
+def begin(steps: Steps, adopt: Adopt) -> None:
     """Run a coroutine to where it first waits, or to its end; its task, which is shown before, does the rest."""
     loop = asyncio.get_running_loop()
     starter = asyncio.current_task(loop)
     context = copy_context()
     waits_for: list[Any] = []
     rest = _carry_on(steps, waits_for)
-    task = asyncio.Task(rest, loop=loop, name="turn", context=context)
+    task = asyncio.Task(rest, loop=loop, name=NAME, context=context)
     adopt(task)
     if starter is not None:
         _leave_task(loop, starter)
     _enter_task(loop, task)
     try:
-        waits_for.append(context.run(steps.send, None))
-    except StopIteration:
-        pass
-    else:
-        rest.send(None)  # or a cancel that comes before the loop turns would end it unbegun
+        if (wanted := context.run(first, steps)) is not OVER:
+            waits_for.append(wanted)
+            rest.send(None)  # or a cancel that comes before the loop turns would end it unbegun
     finally:
         _leave_task(loop, task)
         if starter is not None:
             _enter_task(loop, starter)
+
+
+def first(steps: Steps) -> Any:  # noqa: ANN401 - whatever the loop knows
+    """What a coroutine waits for first, or OVER: `send` would raise that, for the price of five such calls."""
+    return next(steps.__await__(), OVER)
 
 
 async def _carry_on(steps: Steps, waits_for: list[Any]) -> None:

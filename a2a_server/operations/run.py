@@ -18,7 +18,6 @@ from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.briefing import brief
 from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.failures import log_failure
-from a2a_server.operations.first_step import begin
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.inbox import Inbox
 from a2a_server.operations.job import Job
@@ -91,14 +90,14 @@ class Run:
         self.writer.hold()
         self.open()
         self._in_first_step = True
-        begin(self._drive(on_end), self._adopt)
+        self.shop.standby.begin(self._drive(on_end), self._adopt)
         self._in_first_step = False
         if not self.over:
             self.writer.let_go()
             if self._in_agent:
                 self._set_timer()
 
-    def _adopt(self, task: asyncio.Task[None]) -> None:
+    def _adopt(self, task: asyncio.Task[None] | None) -> None:
         self.task = task
 
     def open(self) -> None:
