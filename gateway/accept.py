@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from aiohttp import hdrs
 from multidict import MultiMapping
 
 from a2a_server.errors import A2AError, Reason
@@ -21,7 +22,7 @@ _WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
 
 def asked(headers: MultiMapping[str]) -> str | None:
     """What the header Accept says; several lines of it are one list."""
-    lines = headers.getall("Accept", None)
+    lines = headers.getall(hdrs.ACCEPT, None)
     return None if lines is None else ", ".join(lines)
 
 

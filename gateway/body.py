@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 from aiohttp.web_protocol import RequestPayloadError
 
 from a2a_server.errors import A2AError, Reason
 from gateway.options import Options
 
-_CODINGS = (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked"))
+_CODINGS = ((hdrs.CONTENT_ENCODING, "identity"), (hdrs.TRANSFER_ENCODING, "chunked"))
 """What may be said about the body's encoding; aiohttp undoes chunks and would pass other codings on as they are."""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, Protocol
+from functools import partial
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
@@ -38,6 +39,10 @@ class Envelope(NamedTuple):
     method: str
     params: Any
     """JSON that nobody has looked at."""
+
+
+new_envelope: Final[Callable[[tuple[bytes, str, Any]], Envelope]] = partial(tuple.__new__, Envelope)
+"""As `upstream.new_answer`."""
 
 
 class Older(Protocol):
@@ -83,7 +88,7 @@ class JsonRpc:
             wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
         message = self.calls.profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
         if method.server_streaming:
-            accept.stream(request.headers.get("Accept"))
+            accept.stream(request.headers.get(hdrs.ACCEPT))
             form = JsonRpcFrames(envelope.request_id)
             return await self.calls.stream(request, query, method, message, frames=form)
         told = await self.calls.unary(request, query, method, message)
@@ -94,7 +99,7 @@ class JsonRpc:
 async def read(request: web.BaseRequest, options: Options) -> object:
     """The body of a request as JSON."""
     raw = await body.read(request, options)
-    accept.must_be_json(request.headers.get("Content-Type"), (accept.JSON, accept.A2A))
+    accept.must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (accept.JSON, accept.A2A))
     try:
         return loads(raw, max_depth=options.max_depth)
     except NotJson as error:
@@ -153,4 +158,4 @@ def envelope_of(value: object, request_id: bytes) -> Envelope:
         params = {}
     if not isinstance(params, dict):
         wrong(Reason.INVALID_PARAMS, "params", "must be an object: parameters go by name")
-    return Envelope(request_id, method, params)
+    return new_envelope((request_id, method, params))

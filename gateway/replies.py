@@ -16,6 +16,7 @@ SERVER = "a2a-server"
 Fields = Sequence[tuple[str, str]]
 
 _HTTP_1_1 = (1, 1)
+_OK = 200  # to find a member of an enum costs more than all else that is asked about an answer
 _FRESH = b"Cache-Control: no-store\r\n"
 """What an answer says is for its caller, and soon out of date."""
 _BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
@@ -43,7 +44,7 @@ class Reply:
 
     def text(self, *, version: tuple[int, int] = _HTTP_1_1, head: bool = False) -> bytes:
         """All of it as it is sent; `head` leaves the body out."""
-        if self.keep_alive and not self.fields and self.status == HTTPStatus.OK and not head and version == _HTTP_1_1:
+        if self.keep_alive and not self.fields and self.status == _OK and not head and version == _HTTP_1_1:
             size = b"Content-Length: %d\r\n\r\n" % len(self.body)
             return b"".join((_head(200, self.content_type), _date(int(time.time())), _FRESH, size, self.body))
         lines = [_head(self.status, self.content_type), _date(int(time.time()))]

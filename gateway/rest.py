@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_server.errors import A2AError, Reason
@@ -58,7 +58,7 @@ async def body_of(request: web.BaseRequest, route: Route, options: Options) -> b
     if not request.can_read_body:
         return b""
     if route.body:  # otherwise it will be ignored, whatever it is
-        accept.must_be_json(request.headers.get("Content-Type"))
+        accept.must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
     return await body.read(request, options)
 
 

@@ -6,7 +6,8 @@ nothing but when. Made as messages, all that is copied and serialised again and 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from a2a_server.domain.events import timestamp
@@ -30,6 +31,10 @@ class Draft(NamedTuple):
     message: bytes
     """The one that asks for it."""
     at_ms: int
+
+
+new_draft: Final[Callable[[tuple[str, str, bytes, int]], Draft]] = partial(tuple.__new__, Draft)
+"""A draft made of all its members at once, which takes a third of the time."""
 
 
 def address(task_id: str, context_id: str) -> bytes:

@@ -11,16 +11,17 @@ _LENGTH_DELIMITED: Final = 2
 _SEVEN_BITS: Final = 0x7F
 _MORE: Final = 0x80
 _TWICE_SEVEN_BITS: Final = 0x4000
+_BYTES: Final = tuple(bytes((number,)) for number in range(256))
 
 
 def wrap(field: int, content: bytes) -> bytes:
     """A message whose only field is a submessage, serialised already; `field` is below 16."""
-    rest = len(content)
+    tag, rest = field << 3 | _LENGTH_DELIMITED, len(content)
     if rest <= _SEVEN_BITS:
-        return bytes((field << 3 | _LENGTH_DELIMITED, rest)) + content
+        return _BYTES[tag] + _BYTES[rest] + content
     if rest < _TWICE_SEVEN_BITS:  # as nearly all others
-        return bytes((field << 3 | _LENGTH_DELIMITED, rest & _SEVEN_BITS | _MORE, rest >> 7)) + content
-    head = [field << 3 | _LENGTH_DELIMITED]
+        return _BYTES[tag] + _BYTES[rest & _SEVEN_BITS | _MORE] + _BYTES[rest >> 7] + content
+    head = [tag]
     while rest > _SEVEN_BITS:
         head.append(rest & _SEVEN_BITS | _MORE)
         rest >>= 7

@@ -19,7 +19,7 @@ _BEGINNING = 2
 def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], plan: Plan | None) -> TurnRequest:
     """Everything about the message and its task."""
     call, request = job.call, job.request
-    modes = tuple(request.configuration.accepted_output_modes) if request.HasField("configuration") else ()
+    accepted = request.configuration.accepted_output_modes if request.HasField("configuration") else ()
     message = request.message
     return TurnRequest(
         writer.task_id,
@@ -35,7 +35,7 @@ def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], pl
         call.scope.tenant,
         call.version,
         call.extensions,
-        modes,
+        tuple(accepted) if accepted else (),
         plan,
         call.trace,
     )

@@ -9,7 +9,7 @@ from functools import partial
 
 from a2a_server.domain.input_requests import check_answer
 from a2a_server.domain.lifecycle import is_terminal
-from a2a_server.domain.pieces import Draft
+from a2a_server.domain.pieces import Draft, new_draft
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.domain.validation import may_exist
@@ -136,7 +136,7 @@ class Runs:
     def _draft(self, task_id: str, message: pb.Message) -> Draft:
         context_id = message.context_id or self.shop.ids.new()
         message.task_id, message.context_id = task_id, context_id
-        return Draft(task_id, context_id, message.SerializeToString(), self.shop.clock.now_ms())
+        return new_draft((task_id, context_id, message.SerializeToString(), self.shop.clock.now_ms()))
 
     async def _check_context(self, call: Call, context_id: str) -> None:
         if not await self.shop.store.has_context(call.scope, context_id):

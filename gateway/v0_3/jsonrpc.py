@@ -8,7 +8,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
@@ -101,7 +101,7 @@ class OldJsonRpc:
         speech = self.speeches.of(request, message)
         ask = new_ask((request, query, method.rpc, message, method.beside(envelope.params), ()))
         if method.rpc.server_streaming:
-            accept.stream(request.headers.get("Accept"))
+            accept.stream(request.headers.get(hdrs.ACCEPT))
             return await speech.stream(ask, JsonRpcFrames(envelope.request_id))
         told = await speech.answer(ask)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)

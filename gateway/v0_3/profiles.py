@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from multidict import istr
+
 from gateway import accept
 from gateway.dialects import Spelling
 from gateway.headers import EXTENSIONS as EXTENSIONS_OF_1_0
@@ -11,7 +13,7 @@ from gateway.headers import SPOKEN, VERSION
 from gateway.profiles import Profile
 from gateway.v0_3.errors import OldFailure
 
-EXTENSIONS: Final = "X-A2A-Extensions", "A2A-Extensions"
+EXTENSIONS: Final = istr("X-A2A-Extensions"), istr("A2A-Extensions")
 """The headers for extensions, 0.3's own first."""
 RENAMED: Final = {"x-a2a-extensions": EXTENSIONS_OF_1_0}
 """Headers that become metadata of another name."""
