@@ -16,6 +16,7 @@ from google.protobuf.descriptor import Descriptor
 from a2a_server.domain.demands import Plan, plan_of
 from a2a_server.domain.nesting import SHALLOW, is_void, too_deep
 from a2a_server.domain.numbers import NUMBER, is_finite
+from generated import a2a_pb2 as pb
 
 _INDENT: Final = "    "
 
@@ -23,7 +24,8 @@ _INDENT: Final = "    "
 @cache
 def checker_of(kind: Descriptor) -> Callable[[Any], bool]:
     """A function that says whether a message of the type, with all that it contains, is as the schema demands."""
-    scope: dict[str, Any] = {"readable": readable}
+    # Looked up at a class: a message would search its fields for the names of its methods first.
+    scope: dict[str, Any] = {"readable": readable, "has": pb.Task.HasField, "which_of": pb.Task.WhichOneof}
     exec(_source(plan_of(kind)), scope)  # noqa: S102 - made of our own schema's names, and of no input
     checker: Callable[[Any], bool] = scope["is_sound"]
     return checker
@@ -50,11 +52,11 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
         numbers = enum.numbers - {0} if enum.name in plan.required else enum.numbers
         yield from _demand(f"{m}.{enum.name} in {set(numbers)}")
     for oneof in plan.oneofs:
-        yield f"{m}_{oneof.name} = {m}.WhichOneof({oneof.name!r})"
+        yield f"{m}_{oneof.name} = which_of({m}, {oneof.name!r})"
         yield from _demand(f"{m}_{oneof.name}")
     for name in plan.present:
         if name not in _certain(plan):
-            yield from _demand(f"{m}.HasField({name!r})")
+            yield from _demand(f"has({m}, {name!r})")
     for name in plan.free_form:
         yield f"if {_presence(plan, m, name)}:"
         yield from _indented(_demand(f"readable({m}.{name})"))
@@ -107,4 +109,4 @@ def _presence(plan: Plan, m: str, name: str) -> str:
     for oneof in plan.oneofs:
         if name in oneof.members:
             return f"{m}_{oneof.name} == {name!r}"
-    return f"{m}.HasField({name!r})"
+    return f"has({m}, {name!r})"

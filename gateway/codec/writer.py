@@ -8,13 +8,13 @@ What is generated for a `Part`:
         if v:
             o['text'] = v
         else:
-            which = m.WhichOneof('content')
+            which = which_of(m, 'content')
             if which == 'text':
                 o['text'] = m.text
             elif which == 'raw':
                 o['raw'] = base64_2(m.raw)
             ...
-        if m.HasField('metadata'):
+        if has(m, 'metadata'):
             o['metadata'] = Struct_1(m.metadata)
         v = m.filename
         if v:
@@ -32,7 +32,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from gateway.codec import scalars
 from gateway.codec.compiler import INDENT, Compiler, Function, Scope, attribute, indented
-from gateway.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, map_entry
+from gateway.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, class_of, map_entry
 from gateway.codec.wellknown import known_writers
 
 _WRITERS: Final[dict[int, Function]] = {
@@ -57,6 +57,8 @@ class Writers(Compiler):
             field = kind.fields_by_name["value"]
             yield f"{INDENT}return {self._item(field, 'm.value', scope)}"
             return
+        # Looked up at the class: a message would search its fields for the names of its methods first.
+        scope.members.update(has=class_of(kind).HasField, which_of=class_of(kind).WhichOneof)
         yield f"{INDENT}o = {dict(self._dialect.constants.get(kind.full_name, {}))!r}"
         done: set[str] = set()
         for field in self._dialect.fields(kind):
@@ -80,7 +82,7 @@ class Writers(Compiler):
         yield from lines
 
     def _members(self, oneof: OneofDescriptor, members: Sequence[FieldDescriptor], scope: Scope) -> Iterator[str]:
-        yield f"which = m.WhichOneof({oneof.name!r})"
+        yield f"which = which_of(m, {oneof.name!r})"
         word = "if"
         for field in members:
             yield f"{word} which == {field.name!r}:"
@@ -93,7 +95,7 @@ class Writers(Compiler):
             yield f"v = {attribute(field)}"
             put, condition = self._put(field, self._items(field, scope)), "v"
         elif field.has_presence:
-            put, condition = self._put(field, self._item(field, attribute(field), scope)), f"m.HasField({field.name!r})"
+            put, condition = self._put(field, self._item(field, attribute(field), scope)), f"has(m, {field.name!r})"
             always = always and field.message_type is not None  # other fields with presence say whether they are set
         else:
             yield f"v = {attribute(field)}"
