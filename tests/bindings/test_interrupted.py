@@ -154,7 +154,8 @@ async def test_a_waiting_task_costs_nothing(store: Store, stop: pb.TaskState) ->
     async with serving(Actor(act), store=store) as world:
         world_agent = world.core.shop.agent
         assert isinstance(world_agent, Actor)
-        await world.stub.ListTasks(pb.ListTasksRequest())  # with the first call grpc starts tasks of its own
+        await world.send(say())  # with the first call grpc starts tasks of its own, and one begins to stand by for turns
+        await at_rest(world)
         tasks = len(asyncio.all_tasks())
         for number in range(20):
             await (world.send(say()) if number % 2 else world.send(say(configuration={"return_immediately": True})))
