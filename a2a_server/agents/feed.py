@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from a2a_server.domain.fields import has
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL
 from a2a_server.ports.agent import InvalidAgentResponse, Outlet
 from generated import a2a_pb2 as pb
@@ -45,10 +46,10 @@ class Feed:
             self.flush()
         self.used = True
         self.outlet.emit(event)
-        if event.HasField("status_update"):
+        if has(event, "status_update"):
             if self._state not in TERMINAL:
                 self._state = event.status_update.status.state
-        elif event.HasField("message"):
+        elif has(event, "message"):
             self._answered = True
 
     def hold(self, event: pb.StreamResponse) -> None:

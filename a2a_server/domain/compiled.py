@@ -14,9 +14,9 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor import Descriptor
 
 from a2a_server.domain.demands import Plan, plan_of
+from a2a_server.domain.fields import has, which_of
 from a2a_server.domain.nesting import SHALLOW, is_void, too_deep
 from a2a_server.domain.numbers import NUMBER, is_finite
-from generated import a2a_pb2 as pb
 
 _INDENT: Final = "    "
 
@@ -24,8 +24,7 @@ _INDENT: Final = "    "
 @cache
 def checker_of(kind: Descriptor) -> Callable[[Any], bool]:
     """A function that says whether a message of the type, with all that it contains, is as the schema demands."""
-    # Looked up at a class: a message would search its fields for the names of its methods first.
-    scope: dict[str, Any] = {"readable": readable, "has": pb.Task.HasField, "which_of": pb.Task.WhichOneof}
+    scope: dict[str, Any] = {"readable": readable, "has": has, "which_of": which_of}
     exec(_source(plan_of(kind)), scope)  # noqa: S102 - made of our own schema's names, and of no input
     checker: Callable[[Any], bool] = scope["is_sound"]
     return checker

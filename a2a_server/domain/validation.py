@@ -11,6 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_server.domain import syntax
 from a2a_server.domain.compiled import readable
+from a2a_server.domain.fields import has
 from a2a_server.domain.input_requests import TOOL_RESULT, kind_of
 from a2a_server.domain.structure import required_violations
 from a2a_server.domain.syntax import MAX_ID, MAX_SECRET, is_name
@@ -79,24 +80,24 @@ def is_plain(request: pb.SendMessageRequest) -> bool:
         return False
     part = parts[0]
     return not (
-        not part.HasField("text")
+        not has(part, "text")
         or part.media_type
-        or part.HasField("metadata")
-        or message.HasField("metadata")
+        or has(part, "metadata")
+        or has(message, "metadata")
         or ((context_id := message.context_id) and not is_name(context_id))
         or ((task_id := message.task_id) and not is_name(task_id))
         or message.extensions
         or message.reference_task_ids
         or request.tenant
-        or (request.HasField("metadata") and not readable(request.metadata))
-        or (request.HasField("configuration") and not _is_plain_configuration(request.configuration))
+        or (has(request, "metadata") and not readable(request.metadata))
+        or (has(request, "configuration") and not _is_plain_configuration(request.configuration))
     )
 
 
 def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
     return not (
         configuration.accepted_output_modes
-        or configuration.HasField("task_push_notification_config")
+        or has(configuration, "task_push_notification_config")
         or configuration.history_length < 0
     )
 

@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 
 from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.events import millis, next_status_ms, set_time
+from a2a_server.domain.fields import has, which_of
 from a2a_server.domain.input_requests import UNDECLARED, URI
 from a2a_server.domain.lifecycle import MOVES, TERMINAL, may_move
 from a2a_server.domain.structure import faults_of
@@ -50,7 +51,7 @@ class TurnOutlet:
     # -- events
 
     def emit(self, event: pb.StreamResponse) -> None:
-        match event.WhichOneof("payload"):
+        match which_of(event, "payload"):
             case "artifact_update":
                 self._artifact(event)
             case "status_update":
@@ -67,12 +68,12 @@ class TurnOutlet:
         status, image = update.status, run.writer.image
         state = status.state
         self._check_address(update)
-        plain = state in MOVES and not (status.HasField("message") or update.HasField("metadata"))
+        plain = state in MOVES and not (has(status, "message") or has(update, "metadata"))
         if not plain:
             self._check_status(update, status)
         if self.over or not may_move(image.state, state):
             return self._drop(event, f"{_name(image.state)} → {_name(state)} is not allowed")
-        given = millis(status.timestamp) if status.HasField("timestamp") else run.shop.clock.now_ms()
+        given = millis(status.timestamp) if has(status, "timestamp") else run.shop.clock.now_ms()
         at_ms = next_status_ms(image.status_ms, given)
         if state == pb.TASK_STATE_COMPLETED and run.inbox:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from a2a_server.domain.fields import has
 from a2a_server.domain.input_requests import check_answer
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.pieces import Draft, new_draft
@@ -59,8 +60,8 @@ class Runs:
         """
         if self.draining:
             raise shutting_down()
-        if request.HasField("configuration"):
-            await self._vouch(call, request.configuration)
+        if self.shop.desk is not None and _brings_config(request):
+            await self.shop.desk.challenge(request.configuration.task_push_notification_config, call, INLINE)
         message = request.message
         references = await self._references(call, message) if message.reference_task_ids else ()
         job = Job(call, request, references)
@@ -75,10 +76,6 @@ class Runs:
             except StaleWrite:
                 await asyncio.sleep(0)
         raise changing_too_fast()
-
-    async def _vouch(self, call: Call, configuration: pb.SendMessageConfiguration) -> None:
-        if self.shop.desk is not None and configuration.HasField("task_push_notification_config"):
-            await self.shop.desk.challenge(configuration.task_push_notification_config, call, INLINE)
 
     async def _references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:
         """What the message refers to; with the setting it may thereby name the task that it is for (XTRA-03)."""
@@ -107,7 +104,7 @@ class Runs:
         writer = self._writer(call.scope, self._draft(task_id, message))
         if plan.direct:
             await self._reserve(call, once)
-        if request.HasField("configuration"):
+        if _brings_config(request):
             self._register(writer, job)
         if plan.direct:
             return self._launch_direct(writer, job, once)
@@ -147,7 +144,7 @@ class Runs:
     async def _continue(self, job: Job, once: Once | None) -> Ticket:
         task_id = job.request.message.task_id
         record = await self.find(job.call.scope, task_id)
-        if job.request.configuration.HasField("task_push_notification_config"):
+        if _brings_config(job.request):
             config = pb.TaskPushNotificationConfig(
                 task_id=task_id, id=job.request.configuration.task_push_notification_config.id
             )
@@ -233,7 +230,7 @@ class Runs:
     def _register(self, writer: TaskWriter, job: Job) -> None:
         """A push config that came with the message is there before the first event (SEND-07)."""
         request, call = job.request, job.call
-        if request.configuration.HasField("task_push_notification_config"):
+        if _brings_config(request):
             config = pb.TaskPushNotificationConfig()
             config.CopyFrom(request.configuration.task_push_notification_config)
             config.task_id, config.id = writer.task_id, config.id or self.shop.ids.new()
@@ -317,6 +314,11 @@ async def _confirmed(run: Run, ticket: Ticket) -> Ticket:
             ticket.reader.close()
             raise
     return ticket
+
+
+def _brings_config(request: pb.SendMessageRequest) -> bool:
+    """Whether a push config comes along."""
+    return has(request, "configuration") and has(request.configuration, "task_push_notification_config")
 
 
 def _check_same_context(task: pb.Task, message: pb.Message) -> None:

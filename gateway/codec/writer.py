@@ -32,7 +32,8 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from gateway.codec import scalars
 from gateway.codec.compiler import INDENT, Compiler, Function, Scope, attribute, indented
-from gateway.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, class_of, map_entry
+from gateway.codec.fields import has, which_of
+from gateway.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, map_entry
 from gateway.codec.wellknown import known_writers
 
 _WRITERS: Final[dict[int, Function]] = {
@@ -57,8 +58,7 @@ class Writers(Compiler):
             field = kind.fields_by_name["value"]
             yield f"{INDENT}return {self._item(field, 'm.value', scope)}"
             return
-        # Looked up at the class: a message would search its fields for the names of its methods first.
-        scope.members.update(has=class_of(kind).HasField, which_of=class_of(kind).WhichOneof)
+        scope.members.update(has=has, which_of=which_of)
         yield f"{INDENT}o = {dict(self._dialect.constants.get(kind.full_name, {}))!r}"
         done: set[str] = set()
         for field in self._dialect.fields(kind):

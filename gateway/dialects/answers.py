@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 from gateway.codec.compiler import Compiler, Function
 from gateway.codec.expected import expected
 from gateway.codec.faults import WRONG, complain, note
+from gateway.codec.fields import which_of
 from gateway.codec.schema import Form, descriptor_of
 from gateway.dialects.kept import Json
 
@@ -34,7 +35,7 @@ def bare(wrapper: type[Message]) -> Form:
         functions = {field.name: writers.of(_type(field)) for field in inside.values()}
 
         def write(message: Message) -> Json:
-            which = message.WhichOneof("payload")
+            which = which_of(message, "payload")
             return functions[which](getattr(message, which)) if which else {}
 
         return write

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.codec.fields import has, which_of
 from gateway.codec.leftovers import Leftovers
 from gateway.codec.schema import Form
 from gateway.codec.values import write_struct
@@ -27,13 +28,13 @@ def write(part: pb.Part) -> Json:
     if text := part.text:
         written: Json = {"kind": "text", "text": text}
     else:
-        which = part.WhichOneof("content")
+        which = which_of(part, "content")
         if which == "data":
             return _write_data(part)
         if which in {"raw", "url"}:
             return _write_file(part, which)
         written = {"kind": "text", "text": ""}  # or no content at all, which nothing else could be said of
-    if part.media_type or part.filename or part.HasField("metadata"):
+    if part.media_type or part.filename or has(part, "metadata"):
         annotate(written, part)
     return written
 

@@ -1,0 +1,30 @@
+"""What is set in a message, asked in half the time.
+
+A message that is asked for one of its methods looks through the names of its fields first. These are the same methods,
+looked up at the class, where all messages have them from; for where every call asks many times.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol, cast
+
+from google.protobuf.message import Message
+
+from generated import a2a_pb2 as pb
+
+
+class _Has(Protocol):
+    def __call__(self, message: Message, field: str, /) -> bool: ...
+
+
+class _WhichOf(Protocol):
+    def __call__(self, message: Message, oneof: str, /) -> str | None: ...
+
+
+_MESSAGE: Any = pb.Message
+
+has: Final = cast("_Has", _MESSAGE.HasField)
+"""Whether a field with presence is set."""
+
+which_of: Final = cast("_WhichOf", _MESSAGE.WhichOneof)
+"""The member of a oneof that is set."""
