@@ -14,7 +14,7 @@ import structlog
 from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
-from a2a_server.domain.compiled import checker_of
+from a2a_server.domain.compiled import checker_of, readable
 from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.fields import has, which_of
 from a2a_server.domain.input_requests import UNDECLARED, URI
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = structlog.get_logger()
 
 _sound_status = checker_of(pb.TaskStatusUpdateEvent.DESCRIPTOR)
-_sound_artifact = checker_of(pb.TaskArtifactUpdateEvent.DESCRIPTOR)
+_sound_artifact = checker_of(pb.Artifact.DESCRIPTOR)
 _sound_message = checker_of(pb.Message.DESCRIPTOR)
 
 _KIND_PREFIX = "internal:"
@@ -104,7 +104,7 @@ class TurnOutlet:
         artifact = update.artifact  # held, or every access below would make it anew
         self._check_address(update)
         self._set_address(update)
-        if not _sound_artifact(update):
+        if not _sound_artifact(artifact) or (has(update, "metadata") and not readable(update.metadata)):
             _complain("artifact_update", update)
         image = run.writer.image
         if self.over or image.state in TERMINAL:

@@ -12,7 +12,7 @@ from google.protobuf import json_format, struct_pb2
 
 from a2a_server.agents import Agent, Turn
 from a2a_server.agents.feed import LINGER
-from a2a_server.domain.events import millis
+from a2a_server.domain.events import artifact_event, millis
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.clock import Clock
@@ -261,6 +261,10 @@ BROKEN: dict[str, tuple[pb.StreamResponse, str]] = {
     "no parts": (_artifact(parts=[]), "artifact_update.artifact.parts: needs at least one element"),
     "an empty part": (_artifact(parts=[pb.Part()]), "artifact_update.artifact.parts[0]: must hold exactly one of"),
     "too deep": (_artifact(metadata=deep(31)), "artifact_update.artifact.metadata: nests too deeply"),
+    "too deep beside an artifact": (
+        artifact_event("", "", pb.Artifact(artifact_id="a", parts=[pb.Part(text="x")]), metadata=deep(31)),
+        "artifact_update.metadata: nests too deeply",
+    ),
     "a silent message": (_speech(parts=[]), "status_update.status.message.parts: needs at least one element"),
     "the user's voice": (_speech(role=pb.ROLE_USER), "an agent speaks with ROLE_AGENT"),
 }

@@ -23,6 +23,7 @@ def old_send(lab: Lab) -> Iterator[Row]:
     """Blocking message/send over JSON-RPC of 0.3: against the SDK's, and against SendMessage of 1.0."""
     with (
         lab.ours("memory") as ours,
+        lab.ours("memory") as ours_for_1_0,
         lab.ours("sqlite") as ours_on_disk,
         lab.sdk("memory", http=True, legacy=True) as sdk,
         lab.sdk("sqlite", http=True, legacy=True) as sdk_on_disk,
@@ -31,7 +32,7 @@ def old_send(lab: Lab) -> Iterator[Row]:
         loads = lab.compare(
             {
                 "ours": (ours, _OLD),
-                "ours, 1.0": (ours, _NEW),
+                "ours, 1.0": (ours_for_1_0, _NEW),
                 "ours/sqlite": (ours_on_disk, _OLD),
                 "sdk": (sdk, _OLD),
                 "sdk/sqlite": (sdk_on_disk, _OLD),
