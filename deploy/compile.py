@@ -17,7 +17,7 @@ from setuptools.command.build_ext import build_ext
 
 MODULES = {
     "a2a_server/adapters": "clock",
-    "a2a_server/adapters/memory": "index rows store",
+    "a2a_server/adapters/memory": "places",
     "a2a_server/agents": "artifact feed",
     "a2a_server/domain": "events lifecycle pieces reducer syntax trace validation wire",
     "a2a_server/operations": (

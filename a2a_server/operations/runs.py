@@ -104,8 +104,7 @@ class Runs:
         writer = self._writer(call.scope, self._draft(task_id, message))
         if plan.direct:
             await self._reserve(call, once)
-        if _brings_config(request):
-            self._register(writer, job)
+        self._register(writer, job)
         if plan.direct:
             return self._launch_direct(writer, job, once)
         run = self.live[task_id] = Run(self.shop, writer, job)

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TypeVar
 
+from a2a_server.adapters.memory.places import Filter, Place, filters, insert, remove
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.store import Head
-
-_NEAR = 64
-"""How far from its end a list is searched first: what comes in the same millisecond belongs there."""
-
-_Key = TypeVar("_Key")
-_Place = tuple[int, str]
-_Filter = tuple[str, int]
 
 
 class TaskIndex:
     """One ascending list of (status time, task id) per combination of filters; a list is read from its end."""
 
     def __init__(self) -> None:
-        self._scopes: dict[Scope, dict[_Filter, list[_Place]]] = {}
-        self._waiting: dict[int, list[_Place]] = {}
+        self._scopes: dict[Scope, dict[Filter, list[Place]]] = {}
+        self._waiting: dict[int, list[Place]] = {}
         """Everybody's tasks in each interrupted state; nobody waits in another."""
 
     def put(self, scope: Scope, task_id: str, old: Head | None, new: Head) -> None:
@@ -37,14 +30,14 @@ class TaskIndex:
             if (old.status_ms, old.state, old.context_id) == (new.status_ms, new.state, new.context_id):
                 return
             place = old.status_ms, task_id
-            for key in _filters(old):
-                _remove(lists, key, place)
+            for key in filters(old):
+                remove(lists, key, place)
             if old.state in INTERRUPTED:
-                _remove(self._waiting, old.state, place)
+                remove(self._waiting, old.state, place)
         place = new.status_ms, task_id
-        _insert(lists, _filters(new), place)
+        insert(lists, filters(new), place)
         if new.state in INTERRUPTED:
-            _insert(self._waiting, (new.state,), place)
+            insert(self._waiting, (new.state,), place)
 
     def page(self, scope: Scope, wanted: TaskFilter, after: Position | None, limit: int) -> tuple[Sequence[str], int]:
         """Ids of one page, and the number of tasks on all pages."""
@@ -61,30 +54,3 @@ class TaskIndex:
         """Ids of everybody's tasks in an interrupted state since before a time, oldest first."""
         places = self._waiting.get(state, [])
         return (task_id for _, task_id in islice(places, bisect_left(places, (before_ms, ""))))
-
-
-def _filters(head: Head) -> Collection[_Filter]:
-    """Every filter that a task passes. An empty context or state means no filter, also when the task's own is empty."""
-    context, state = head.context_id, head.state
-    filters = ("", 0), ("", state), (context, 0), (context, state)
-    return filters if context and state else set(filters)
-
-
-def _insert(lists: dict[_Key, list[_Place]], keys: Iterable[_Key], place: _Place) -> None:
-    for key in keys:
-        places = lists.get(key)
-        if places is None:
-            lists[key] = [place]
-        elif places[-1] < place:  # nearly always, as time goes
-            places.append(place)
-        elif len(places) > _NEAR and places[-_NEAR] < place:
-            insort(places, place, len(places) - _NEAR)
-        else:
-            insort(places, place)
-
-
-def _remove(lists: dict[_Key, list[_Place]], key: _Key, place: _Place) -> None:
-    places = lists[key]
-    del places[bisect_left(places, place)]
-    if not places:
-        del lists[key]
