@@ -17,19 +17,20 @@ from setuptools.command.build_ext import build_ext
 
 MODULES = {
     "a2a_server/adapters": "clock",
+    "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "places",
-    "a2a_server/agents": "artifact feed",
-    "a2a_server/domain": "events lifecycle pieces reducer syntax trace validation wire",
+    "a2a_server/agents": "artifact feed state",
+    "a2a_server/domain": "compiled events lifecycle pieces reducer syntax trace validation wire",
     "a2a_server/operations": (
         "briefing first_step gates ids image job log moves once outlet receipts run runs send slots standby ticket"
         " workshop writer"
     ),
-    "a2a_server/ports": "entry",
+    "a2a_server/ports": "entry turn_request write",
     "a2a_server/transport": "local pipeline tenants versions",
-    "gateway": "accept app binding body calls content headers jsonrpc outbox profiles proxies replies rest routes",
+    "gateway": "accept app binding body calls content cors headers jsonrpc outbox profiles proxies replies rest routes",
     "gateway/codec": "codec memo text times",
     "gateway/dialects": "answers input_requests kind kind_parts members parts sends spelling times",
-    "gateway/v0_3": "jsonrpc schemes speeches",
+    "gateway/v0_3": "jsonrpc schemes speech speeches",
 }
 """What a call spends its time in.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import structlog
 from aiohttp import StreamReader, web
@@ -116,20 +116,23 @@ class Protocol(web.RequestHandler):
 
     async def start(self) -> None:
         """Answer one request after another, until either side has had enough."""
-        writer, messages, parser = StreamWriter(self, self.loop), self._messages, self._parser
-        assert parser is not None  # noqa: S101 - until the connection is lost
+        writer, messages = StreamWriter(self, self.loop), self._messages
         try:
             while not self._force_close:
                 if not messages:
                     self._waiter = self.loop.create_future()
                     await self._waiter
                     self._waiter = None
-                message, body = messages.popleft()
-                parser.message_consumed()
-                if self._buffer_paused and len(messages) <= self._msg_queue_resume_size:
-                    self._resume_reading_if_drained()
-                self._begin(body)
-                if not await self._serve(message, body, writer):
+                message, body = self._take()
+                if isinstance(message, RawRequestMessage):
+                    answer = await self._answer(message, body, writer)
+                    answer.send(self, message)
+                    goes_on = bool(answer.keep_alive) and not self._close
+                else:
+                    goes_on = self._refuse(message.exc)
+                if self.writing_paused or not body.is_eof():
+                    await self._settle(body)
+                if not goes_on:
                     break
                 self._expect_more()
         except asyncio.CancelledError:
@@ -143,34 +146,26 @@ class Protocol(web.RequestHandler):
             self._task_handler = None
             self._hang_up()
 
-    def _begin(self, body: StreamReader) -> None:
-        """The headers of a request are there; the answer to the one before goes first."""
+    def _take(self) -> tuple[Any, StreamReader]:
+        """Begin with a request, whose headers are there; the answer to the one before goes first."""
+        assert self._parser is not None  # noqa: S101 - until the connection is lost
+        message, body = self._messages.popleft()
+        self._parser.message_consumed()
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
         self.speak()
         self.idle = self._heard = False
         self._greeted = self._request_in_progress = True
         self._quiet_since = 0.0
         self._body = body
+        return message, body
 
-    async def _serve(self, message: Any, body: StreamReader, writer: StreamWriter) -> bool:  # noqa: ANN401 - aiohttp's
-        """Answer a request, or what came instead of one; whether there may be another."""
-        if isinstance(message, RawRequestMessage):
-            writer.output_size, task = 0, cast("asyncio.Task[None]", self._task_handler)
-            self._current_request = request = web.BaseRequest(message, body, self, writer, task, self.loop)
-            answer = await self._answer(request)
-            answer.send(request)
-            goes_on = bool(answer.keep_alive) and not self._close
-        else:
-            goes_on = self._refuse(message.exc)
-        if not body.is_eof():
-            await self._linger(body)
-        if self.writing_paused:
-            await self._drain_helper()
-        return goes_on
-
-    async def _answer(self, request: web.BaseRequest) -> Answering:
+    async def _answer(self, message: RawRequestMessage, body: StreamReader, writer: StreamWriter) -> Answering:
         """Have a request answered; nothing but a lost connection is left to raise."""
+        writer.output_size, task = 0, self._task_handler
+        self._current_request = request = web.BaseRequest(message, body, self, writer, task, self.loop)  # type: ignore[arg-type]
         try:
-            if request.version in _VERSIONS:
+            if message.version in _VERSIONS:
                 answer = await self._handler(request)
             else:
                 fault = A2AError(Reason.INVALID_REQUEST, "HTTP/1.1 and HTTP/1.0 are spoken here.")
@@ -178,13 +173,13 @@ class Protocol(web.RequestHandler):
         except ConnectionError:
             raise
         except Exception as error:
-            if request.writer.output_size:  # too late to tell anything else
+            if writer.output_size:  # too late to tell anything else
                 raise
             answer = last_words(explain(error))
         finally:
             self._end()
         # What is left of a body is not waited for, and what follows a request to speak another protocol is no HTTP.
-        if self.draining or self._upgraded or not request.content.is_eof():
+        if self.draining or self._upgraded or not body.is_eof():
             answer.closes = True
         return answer
 
@@ -208,6 +203,13 @@ class Protocol(web.RequestHandler):
         ends = self._next_keepalive_close_time = self.loop.time() + self._keepalive_timeout
         if self._keepalive_handle is None:
             self._keepalive_handle = self.loop.call_at(ends, self._process_keepalive)
+
+    async def _settle(self, body: StreamReader) -> None:
+        """Wait for what is left of a request, and for room for what is to be said next."""
+        if not body.is_eof():
+            await self._linger(body)
+        if self.writing_paused:
+            await self._drain_helper()
 
     async def _linger(self, body: StreamReader) -> None:
         """Read on for a moment, and forget it: who is still sending has not seen the answer yet (RFC 9112, 9.6)."""

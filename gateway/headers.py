@@ -6,7 +6,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from a2a_server.errors import Violation, refuse
@@ -42,13 +41,15 @@ _DEADLINE = ":deadline"
 _MOST_REMEMBERED = 1024
 
 
-@dataclass(slots=True)
 class Incoming:
     """What a request's headers say to the upstream."""
 
-    metadata: dict[str, tuple[str, ...]]
-    binary: dict[str, tuple[bytes, ...]]
-    timeout: float | None = None
+    __slots__ = ("binary", "metadata", "timeout")
+
+    def __init__(self) -> None:
+        self.metadata: dict[str, tuple[str, ...]] = {}
+        self.binary: dict[str, tuple[bytes, ...]] = {}
+        self.timeout: float | None = None
 
 
 class HeaderMap:
@@ -69,8 +70,8 @@ class HeaderMap:
 
     def incoming(self, headers: Mapping[str, str]) -> Incoming:
         """Read headers; `headers` may name one several times."""
-        metadata: dict[str, tuple[str, ...]] = {}
-        found = Incoming(metadata, {})
+        found = Incoming()
+        metadata = found.metadata
         plain, remembered = self._plain, self._remembered
         for name, value in headers.items():
             target = plain.get(name)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Protocol
 import orjson
 from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_server.errors import A2AError, Reason, Violation
@@ -45,6 +46,13 @@ new_envelope: Final[Callable[[tuple[bytes, str, Any]], Envelope]] = partial(tupl
 """As `upstream.new_answer`."""
 
 
+class Method(NamedTuple):
+    """What a name stands for."""
+
+    rpc: MethodDescriptor
+    request: type[Message]
+
+
 class Older(Protocol):
     """Serves methods of older versions at the same URL."""
 
@@ -62,12 +70,13 @@ class JsonRpc:
     """Serves the methods of some services at one URL."""
 
     calls: Calls
-    methods: Mapping[str, MethodDescriptor]
+    methods: Mapping[str, Method]
     older: Older | None = None
 
     @classmethod
     def of(cls, calls: Calls, services: Iterable[ServiceDescriptor], older: Older | None = None) -> JsonRpc:
-        return cls(calls, {method.name: method for service in services for method in service.methods}, older)
+        rpcs = [rpc for service in services for rpc in service.methods]
+        return cls(calls, {rpc.name: Method(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
 
     async def __call__(self, request: web.BaseRequest, query: str) -> Answering:
         request_id, value = NULL, None
@@ -86,12 +95,13 @@ class JsonRpc:
             if self.older is not None and "/" in envelope.method:  # CONF-52
                 return await self.older.serve(request, envelope, query)
             wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
-        message = self.calls.profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
-        if method.server_streaming:
+        rpc = method.rpc
+        message = self.calls.profile.codec.decode(envelope.params, method.request)
+        if rpc.server_streaming:
             accept.stream(request.headers.get(hdrs.ACCEPT))
             form = JsonRpcFrames(envelope.request_id)
-            return await self.calls.stream(request, query, method, message, frames=form)
-        told = await self.calls.unary(request, query, method, message)
+            return await self.calls.stream(request, query, rpc, message, frames=form)
+        told = await self.calls.unary(request, query, rpc, message)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
         return Reply(text, accept.JSON, told.headers)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any
+from typing import Protocol
 
 from aiohttp import web
 
@@ -20,6 +20,25 @@ _OK = 200  # to find a member of an enum costs more than all else that is asked 
 _FRESH = b"Cache-Control: no-store\r\n"
 """What an answer says is for its caller, and soon out of date."""
 _BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+
+class Head(Protocol):
+    """The head of a request, as the parser has it."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def version(self) -> tuple[int, int]: ...
+
+    @property
+    def should_close(self) -> bool: ...
+
+
+class Connection(Protocol):
+    """To whoever asked."""
+
+    def say(self, text: bytes) -> None: ...
 
 
 class Reply:
@@ -36,11 +55,10 @@ class Reply:
         """Whether the connection ends with this answer."""
         self.keep_alive: bool | None = None
 
-    def send(self, request: web.BaseRequest) -> None:
-        """Send all of it."""
-        self.keep_alive = request.keep_alive and not self.closes
-        connection: Any = request.protocol
-        connection.say(self.text(version=request.version, head=request.method == "HEAD"))
+    def send(self, connection: Connection, head: Head) -> None:
+        """Send all of it, in answer to a request with this head."""
+        self.keep_alive = not (head.should_close or self.closes)
+        connection.say(self.text(version=head.version, head=head.method == "HEAD"))
 
     def text(self, *, version: tuple[int, int] = _HTTP_1_1, head: bool = False) -> bytes:
         """All of it as it is sent; `head` leaves the body out."""
@@ -119,7 +137,7 @@ class Flow:
     def closes(self, closes: bool) -> None:
         self.keep_alive = self.keep_alive and not closes
 
-    def send(self, request: web.BaseRequest) -> None:
+    def send(self, connection: Connection, head: Head) -> None:
         """All is written already, or nobody is there to read the rest."""
 
 

@@ -13,8 +13,10 @@ from a2a_server.agents.skill import Function, Skill, as_tags, check_card, check_
 from a2a_server.agents.state import Saved
 from a2a_server.agents.turn import Turn
 from a2a_server.errors import Violation
-from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
+from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet
 from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.plan import Plan
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 
 ExtendCard: TypeAlias = Callable[[pb.AgentCard, Caller], pb.AgentCard | None]

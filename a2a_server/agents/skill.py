@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from a2a_server.agents.results import Yield
 from a2a_server.agents.turn import Result, Turn
-from a2a_server.ports.agent import Plan
+from a2a_server.ports.plan import Plan
 from generated import a2a_pb2 as pb
 
 Stream: TypeAlias = AsyncGenerator[Yield]

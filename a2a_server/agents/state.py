@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from a2a_server.agents.parts import check_json
 from a2a_server.ports.agent import InvalidAgentResponse
 
 
-@dataclass(slots=True)
 class Saved:
     """The blob that the server keeps for the agent, opened."""
 
-    skill: str = ""
-    turn: int = 0
-    """The turn that saved it."""
-    artifacts: int = 0
-    """How many artifacts that turn had finished; a rerun goes on behind them instead of replacing them."""
-    values: dict[str, Any] = field(default_factory=dict)
+    __slots__ = ("artifacts", "skill", "turn", "values")
+
+    def __init__(
+        self, skill: str = "", turn: int = 0, artifacts: int = 0, values: dict[str, Any] | None = None
+    ) -> None:
+        self.skill = skill
+        self.turn = turn
+        """The turn that saved it."""
+        self.artifacts = artifacts
+        """How many artifacts that turn had finished; a rerun goes on behind them instead of replacing them."""
+        self.values: dict[str, Any] = {} if values is None else values
 
     @classmethod
     def load(cls, blob: bytes) -> Saved:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,8 +17,9 @@ from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, open
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import trace_of
 from a2a_server.errors import refuse
-from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse, TurnRequest
+from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse
 from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 
 _TASK, _CONTEXT = "task", "context"
@@ -151,28 +152,52 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     active = frozenset(extensions)
     if faults := agent.check(request, active):
         refuse(faults)
-    turn = TurnRequest(
-        task_id=_TASK,
-        context_id=_CONTEXT,
-        number=after.request.number + len(after.events) + 1 if after else 1,
-        message=message,
-        metadata=request.metadata,
-        view=partial(_task, after, message),
-        references=references,
-        state=after.blob if after else b"",
-        caller=caller,
-        tenant=tenant,
-        extensions=active,
-        accepted_output_modes=tuple(accepted_output_modes),
-        trace=trace_of({name: (value,) for name, value in (trace or {}).items()}),
+    turn = (
+        _again(again)
+        if again is not None
+        else TurnRequest(
+            task_id=_TASK,
+            context_id=_CONTEXT,
+            number=after.request.number + len(after.events) + 1 if after else 1,
+            message=message,
+            metadata=request.metadata,
+            view=partial(_task, after, message),
+            references=references,
+            state=after.blob if after else b"",
+            caller=caller,
+            tenant=tenant,
+            extensions=active,
+            accepted_output_modes=tuple(accepted_output_modes),
+            trace=trace_of({name: (value,) for name, value in (trace or {}).items()}),
+        )
     )
-    if again is not None:
-        turn = replace(again.request, view=lambda: again.task, state=again.blob, rerun=True)
     outlet = Recorder(turn.state, (as_message(extra) for extra in messages))
     outlet.cancel_after = cancel_after
     outlet.input_requests = any(extension.uri == URI for extension in agent.card.capabilities.extensions)
     outlet.cancel_with = to_struct(cancel_metadata or {})
     return await _drive(agent, turn, outlet)
+
+
+def _again(record: Record) -> TurnRequest:
+    """The turn that a record is of, after a crash."""
+    had = record.request
+    return TurnRequest(
+        task_id=had.task_id,
+        context_id=had.context_id,
+        number=had.number,
+        message=had.message,
+        metadata=had.metadata,
+        view=lambda: record.task,
+        references=had.references,
+        state=record.blob,
+        rerun=True,
+        caller=had.caller,
+        tenant=had.tenant,
+        version=had.version,
+        extensions=had.extensions,
+        accepted_output_modes=had.accepted_output_modes,
+        trace=had.trace,
+    )
 
 
 async def _drive(agent: Agent, turn: TurnRequest, outlet: Recorder) -> Record:

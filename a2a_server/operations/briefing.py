@@ -9,8 +9,9 @@ from a2a_server.domain.fields import has
 from a2a_server.domain.reducer import fold
 from a2a_server.operations.job import Job
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import Plan, TurnRequest
 from a2a_server.ports.entry import Entry
+from a2a_server.ports.plan import Plan
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 
 _BEGINNING = 2

@@ -10,7 +10,8 @@ from a2a_server.domain.validation import PLAIN, check_content_types, check_send,
 from a2a_server.errors import A2AError, Reason, refuse
 from a2a_server.operations.call import Call
 from a2a_server.operations.push_desk import INLINE, PushDesk
-from a2a_server.ports.agent import SKILL_KEY, Agent, Plan
+from a2a_server.ports.agent import SKILL_KEY, Agent
+from a2a_server.ports.plan import Plan
 from generated import a2a_pb2 as pb
 
 

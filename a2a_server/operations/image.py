@@ -7,7 +7,7 @@ from a2a_server.domain.events import millis, reason_of
 from a2a_server.domain.lifecycle import INTERRUPTED, STOPPING, SUBMITTED
 from a2a_server.domain.pieces import Draft
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
-from a2a_server.ports.store import Head, new_head
+from a2a_server.ports.kept import Head, new_head
 from generated import a2a_pb2 as pb
 
 _TAIL_BYTES = 64 * 1024

@@ -4,37 +4,50 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.store import Turn
+from a2a_server.ports.kept import Turn
 from generated import a2a_pb2 as pb
 
 _WITHHELD = "withheld"
 
 
-@dataclass(slots=True)
 class Job:
     """One message on its way through a run."""
 
-    call: Call
-    request: pb.SendMessageRequest = field(repr=False)
-    references: Sequence[pb.Task] = ()
-    number: int = 0
-    """The log number of the message."""
-    after: int | None = None
-    """A stop with a greater number answers this message; None while it waits for its turn."""
-    rerun: bool = False
-    key: str = ""
-    """Of the receipt it left, by which a repeated send finds it while it waits."""
-    twin: Hook | None = None
-    """The push config that the one which came along would replace."""
-    kept: pb.Message | None = None
-    """What is kept in place of the message, which answers a sensitive request and is for the agent alone (XTRA-04)."""
+    # A class by hand: one per send, and what a dataclass writes would not be compiled.
+    __slots__ = ("after", "call", "kept", "key", "number", "references", "request", "rerun", "twin")
+
+    def __init__(  # noqa: PLR0913 - a job that is taken up again has them all
+        self,
+        call: Call,
+        request: pb.SendMessageRequest,
+        references: Sequence[pb.Task] = (),
+        *,
+        number: int = 0,
+        after: int | None = None,
+        rerun: bool = False,
+        kept: pb.Message | None = None,
+    ) -> None:
+        self.call = call
+        self.request = request
+        self.references = references
+        self.number = number
+        """The log number of the message."""
+        self.after = after
+        """A stop with a greater number answers this message; None while it waits for its turn."""
+        self.rerun = rerun
+        self.key = ""
+        """Of the receipt it left, by which a repeated send finds it while it waits."""
+        self.twin: Hook | None = None
+        """The push config that the one which came along would replace."""
+        self.kept = kept
+        """What is kept in place of a message that answers a sensitive request and is for the agent alone (XTRA-04)."""
 
     def turn(self) -> Turn:
         """What a later process needs to run this turn again."""

@@ -11,8 +11,9 @@ from a2a_server.operations.job import Job
 from a2a_server.operations.receipts import Receipts
 from a2a_server.operations.runs import Runs
 from a2a_server.operations.ticket import Ticket
-from a2a_server.ports.agent import Plan
-from a2a_server.ports.store import Once, Repeated
+from a2a_server.ports.kept import Once
+from a2a_server.ports.plan import Plan
+from a2a_server.ports.store import Repeated
 from generated import a2a_pb2 as pb
 
 _REPLICA_WAIT = 60.0

@@ -10,7 +10,8 @@ from a2a_server.errors import Violation, refuse
 from a2a_server.operations.call import Call
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.store import Once, Store
+from a2a_server.ports.kept import Once
+from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
 
 _POLL = 0.05

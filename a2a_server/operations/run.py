@@ -27,8 +27,9 @@ from a2a_server.operations.outlet import TurnOutlet
 from a2a_server.operations.slots import Seat
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import InvalidAgentResponse, Observer, Plan
+from a2a_server.ports.agent import InvalidAgentResponse, Observer
 from a2a_server.ports.clock import Clock
+from a2a_server.ports.plan import Plan
 from generated import a2a_pb2 as pb
 
 logger = structlog.get_logger()

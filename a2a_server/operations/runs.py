@@ -27,9 +27,10 @@ from a2a_server.operations.run import Run, shutting_down
 from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import Plan
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.store import Once, Record, Repeated, StaleWrite, Turn
+from a2a_server.ports.kept import Once, Turn
+from a2a_server.ports.plan import Plan
+from a2a_server.ports.store import Record, Repeated, StaleWrite
 from generated import a2a_pb2 as pb
 
 RACES = 20

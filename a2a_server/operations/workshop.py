@@ -14,7 +14,8 @@ from a2a_server.operations.slots import Slots
 from a2a_server.operations.standby import Standby
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.store import Lease, Store
+from a2a_server.ports.kept import Lease
+from a2a_server.ports.store import Store
 
 _LEASE_MS = 30_000
 _SHARED_MS = 1_000

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -19,7 +18,9 @@ from a2a_server.domain.trace import Trace
 from a2a_server.operations.image import TaskImage
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.store import Lease, Once, Record, Repeated, Store, StoreUnavailable, Turn, Write
+from a2a_server.ports.kept import Lease, Once, Turn
+from a2a_server.ports.store import Record, Repeated, Store, StoreUnavailable
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
@@ -321,7 +322,7 @@ class TaskWriter:
                 if not self.committed or write.claim is not None:
                     raise error
                 # Somebody else took the key in this very moment. The turn that is running must not pay for that.
-                write = replace(write, once=None)
+                write.once = None
             else:
                 if not (self.patient and self.committed) or write.claim is not None or self.closed is not None:
                     raise error

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from google.protobuf import struct_pb2
 
-from a2a_server.domain.trace import Trace
 from a2a_server.errors import Violation
 from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.plan import Plan
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 
 SKILL_KEY = "skill"
@@ -19,60 +20,6 @@ SKILL_KEY = "skill"
 
 class InvalidAgentResponse(Exception):  # noqa: N818 - the protocol's own word for it
     """The agent asked for something the protocol forbids; the message says what, for the log and the task."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How the server treats the turn that a message starts."""
-
-    restartable: bool = False
-    """Run it again after a crash, from its last checkpoint; otherwise the task becomes FAILED (DURA-02)."""
-    direct: bool = False
-    """The turn may answer with a bare Message: no task exists before its first other event (SEND-09)."""
-    sound: bool = field(default=False, compare=False)
-    """`check` would find no fault with the message, unless an extension does."""
-    skill: str = field(default="", compare=False)
-    """A note of the agent's to itself, which comes back in `TurnRequest.plan`."""
-
-
-@dataclass(slots=True)  # one per turn: freezing it would cost as much again, and so would keywords
-class TurnRequest:
-    """Everything an agent may know about the message it answers."""
-
-    task_id: str
-    context_id: str
-    number: int
-    """The log number of the message; it names the turn, and is 1 in a task's first turn."""
-    message: pb.Message = field(repr=False)  # which may answer a sensitive request (XTRA-04)
-    metadata: struct_pb2.Struct = field(repr=False)
-    view: Callable[[], pb.Task] = field(repr=False)
-    """Makes what `task` shows."""
-    caller: Caller
-    references: Sequence[pb.Task] = field(default=(), repr=False)
-    """The tasks of `referenceTaskIds` that the caller may see (CTX-11)."""
-    state: bytes = field(default=b"", repr=False)
-    """What an earlier turn, or an earlier run of this turn, saved."""
-    rerun: bool = False
-    """True when a restart interrupted this turn and it runs again."""
-    tenant: str = ""
-    version: str = "1.0"
-    extensions: frozenset[str] = frozenset()
-    accepted_output_modes: tuple[str, ...] = ()
-    plan: Plan | None = None
-    """The plan that the agent made for this very turn, where it was asked for one just now."""
-    trace: Trace | None = None
-    """The caller's, to be passed on by whatever the agent calls (TRAC-01)."""
-    _task: pb.Task | None = field(default=None, init=False, repr=False)
-
-    @property
-    def task(self) -> pb.Task:
-        """The task when the turn began, its history ending with `message`: a copy that the agent owns.
-
-        Made when it is first asked for, because most agents never do.
-        """
-        if self._task is None:
-            self._task = self.view()
-        return self._task
 
 
 class Outlet(Protocol):

@@ -7,16 +7,16 @@ folds the short tail of artifact events after them. A streamed chunk is therefor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.domain.trace import Trace
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
+from a2a_server.ports.kept import Lease, Once, Turn
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 
 
@@ -30,94 +30,6 @@ class StoreUnavailable(Exception):  # noqa: N818 - a state, not a malfunction
 
 class StoreRefused(Exception):  # noqa: N818 - a verdict, not a malfunction
     """The store cannot be used as it is configured; the message is for the operator."""
-
-
-class Head(NamedTuple):
-    """The task without artifacts, and the keys that lists are ordered and filtered by."""
-
-    task: bytes
-    context_id: str
-    state: int
-    status_ms: int
-
-
-new_head: Final[Callable[[tuple[bytes, str, int, int]], Head]] = partial(tuple.__new__, Head)
-"""A head made of all its members at once; the call of a class takes three times as long."""
-
-
-class Lease(NamedTuple):
-    """The right to write a task, held by one replica until a time."""
-
-    replica: str
-    until_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message that is being answered or waits for its turn; `request` is opaque to the store."""
-
-    number: int
-    request: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Once:
-    """The receipt of a send, found again by its idempotency key (ONCE-01)."""
-
-    key: str
-    fingerprint: bytes
-    task_id: str
-    """Reserved for the task the send creates; the task may not exist (yet), when the answer is a direct message."""
-    expires_ms: int
-    reply: bytes = b""
-    """The direct message that answered the send, once there is one."""
-
-
-@dataclass(slots=True)  # made with every commit: freezing would cost more than the rest of it, and so would keywords
-class Write:
-    """Everything one transaction changes about one task."""
-
-    scope: Scope
-    task_id: str
-    expected: int
-    """The number of the last entry the writer knows; 0 creates the task."""
-    epoch: int
-    """Must be the stored epoch, or with `claim` the one after it. A task that is to be created has epoch 0 before."""
-    entries: Sequence[Entry] = ()
-    """Numbered `expected + 1`, `expected + 2` …"""
-    head: Head | None = None
-    """The new head; present whenever an entry changes the status or the history, and on creation."""
-    artifacts: bytes | None = None
-    """A Task holding only artifacts, up to and including the last of `entries`."""
-    claim: Lease | None = None
-    begin: Sequence[Turn] = ()
-    end: Sequence[int] = ()
-    """Numbers of turns that are over."""
-    state: bytes | None = None
-    """What the agent saved; None leaves it as it is."""
-    configs: Sequence[Hook] = ()
-    """Push configs registered by the same request, in time for its first entry (SEND-07)."""
-    owe: bool = False
-    """Every config of the task is owed a webhook for each status, artifact and task entry (PAID-01)."""
-    traces: Sequence[tuple[int, Trace | None]] = ()
-    """From which entry on which trace goes with what is owed (TRAC-01); before the first of them, none."""
-    once: Once | None = None
-    """The receipt to leave; a living one under the same key turns the write into `Repeated`.
-
-    A receipt that names the very task which is being created was reserved for it, and is no repetition.
-    """
-    now_ms: int = 0
-    """When receipts are judged; without it every receipt is a living one."""
-
-    def __post_init__(self) -> None:
-        if self.entries and self.entries[-1].number != self.expected + len(self.entries):
-            raise ValueError(f"entries end at {self.entries[-1].number}, not at {self.expected} + {len(self.entries)}")
-        if self.expected == 0 and not (self.entries and self.head):
-            raise ValueError(f"task {self.task_id!r} cannot be created without a first entry and a head")
-
-    def trace_of(self, number: int) -> Trace | None:
-        """The trace that an entry belongs to."""
-        return next((trace for first, trace in reversed(self.traces) if first <= number), None)
 
 
 class Repeated(Exception):  # noqa: N818 - a verdict, not a malfunction

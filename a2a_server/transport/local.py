@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Generator
+from typing import Final, Generic, TypeVar, cast
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
@@ -43,13 +43,13 @@ class LocalUpstream(Generic[A]):
     async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> A:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
         envelope = new_envelope((context.metadata, ()))
-        await _the_others()
+        await _THE_OTHERS
         if context.timeout is None:
             reply = await self._pipeline.unary(method.name, request, envelope)
         else:
             async with until(deadline_of(context), context):
                 reply = await self._pipeline.unary(method.name, request, envelope)
-        await _the_others()
+        await _THE_OTHERS
         return self._answer((reply.message, reply.metadata, ()))
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
@@ -77,13 +77,19 @@ class LocalUpstream(Generic[A]):
         return True
 
 
-def _the_others() -> Awaitable[None]:
-    """Let calls that came at about the same time get as far as this one.
+class _Others:
+    """Lets calls that came at about the same time get as far as this one.
 
     All are read, then all are carried out, then all are written: a processor is faster at what it did a moment ago.
     With 32 callers a send takes a seventh less time (docs/decisions.md).
     """
-    return asyncio.sleep(0)
+
+    def __await__(self) -> Generator[None]:
+        return cast("Generator[None]", iter(_ONCE))  # as `asyncio.sleep(0)` does, by two calls less
+
+
+_ONCE: Final = (None,)
+_THE_OTHERS: Final = _Others()
 
 
 class LocalStream:

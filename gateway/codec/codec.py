@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 import orjson
 from google.protobuf.message import DecodeError, Message
 
+from gateway.codec.compiler import Function
 from gateway.codec.expected import expected_message
 from gateway.codec.faults import WRONG, Faults, complain, raise_faults, unwritable
 from gateway.codec.memo import Memo
@@ -31,10 +32,15 @@ class Codec:
         self._writers = Writers(dialect)
         self._readers = Readers(dialect)
         self._memo = Memo(memo_bytes)
+        self._writing: dict[type[Message], Function] = {}
+        self._reading: dict[type[Message], Function] = {}
 
     def encode(self, message: Message) -> bytes:
         """JSON text of the message, as UTF-8."""
-        return orjson.dumps(self._writers.of(descriptor_of(type(message)))(message))
+        kind = type(message)
+        if (write := self._writing.get(kind)) is None:
+            write = self._writing[kind] = self._writers.of(descriptor_of(kind))
+        return orjson.dumps(write(message))
 
     def encode_kept(self, message: Message) -> bytes:
         """The same, kept for the next time: for answers that are asked for again."""
@@ -58,11 +64,13 @@ class Codec:
 
     def decode(self, value: object, kind: type[M]) -> M:
         """The message that a JSON value means, as `loads` has returned it; raises one `Violation` per fault."""
-        message, descriptor = kind(), descriptor_of(kind)
+        if (read := self._reading.get(kind)) is None:
+            read = self._reading[kind] = self._readers.of(descriptor_of(kind))
+        message = kind()
         try:
-            self._readers.of(descriptor)(value, message)
+            read(value, message)
         except Faults as faults:
             raise_faults(faults)
         except WRONG:
-            raise_faults(complain(None, "", expected_message(descriptor, self._dialect), value))
+            raise_faults(complain(None, "", expected_message(descriptor_of(kind), self._dialect), value))
         return message

@@ -65,7 +65,7 @@ def kind(*, rest: bool = False, wait: bool = True, extras: bool = False) -> Spel
             **_FORMS,
             **(_EXTRAS if extras else {}),
             **({} if rest else _UNWRAPPED),
-            **({} if wait else full(sends.WITHOUT_WAITING)),
+            **full(sends.WAITING if wait else sends.WITHOUT_WAITING),
         },
     )
     return spelling(dialect)

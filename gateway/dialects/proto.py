@@ -49,7 +49,7 @@ def proto(*, raw_files: bool = False, wait: bool = True) -> Spelling:
         forms={
             **_FORMS,
             **full({"Part": proto_parts.form(raw_files=raw_files)}),
-            **full(sends.AS_PROTO if wait else sends.WITHOUT_WAITING),
+            **full({**sends.WAITING, **sends.AS_PROTO} if wait else sends.WITHOUT_WAITING),
         },
     )
     return spelling(dialect)

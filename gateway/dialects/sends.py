@@ -6,6 +6,7 @@ from operator import not_
 from typing import Final
 
 from gateway.codec.compiler import Compiler, Function
+from gateway.codec.fields import has
 from gateway.codec.scalars import boolean
 from gateway.codec.schema import Form, descriptor_of
 from gateway.dialects.kept import Json
@@ -22,15 +23,34 @@ def _opposite(value: object) -> bool:
 BLOCKING: Final[Form] = Form(lambda _: not_, lambda _: _opposite)
 
 
+def _patient_request(readers: Compiler) -> Function:
+    plain = readers.plain(_REQUEST)
+
+    def read(value: object, request: pb.SendMessageRequest) -> None:
+        plain(value, request)
+        if has(request, "configuration"):
+            _drop_if_empty(request)
+
+    return read
+
+
 def _impatient_request(readers: Compiler) -> Function:
     plain = readers.plain(_REQUEST)
 
     def read(value: object, request: pb.SendMessageRequest) -> None:
         plain(value, request)
-        if not request.HasField("configuration"):
+        if has(request, "configuration"):
+            _drop_if_empty(request)
+        else:
             request.configuration.return_immediately = True
 
     return read
+
+
+def _drop_if_empty(request: pb.SendMessageRequest) -> None:
+    """Clients of 0.3 say `blocking` always; in 1.0 that says nothing, and would be looked at many times."""
+    if not request.configuration.ByteSize():
+        request.ClearField("configuration")
 
 
 def _impatient_configuration(readers: Compiler) -> Function:
@@ -53,6 +73,9 @@ def _write_patient_request(writers: Compiler) -> Function:
 
     return write
 
+
+WAITING: Final = {"SendMessageRequest": Form(None, _patient_request)}
+"""For a dialect in which a send waits unless it says otherwise."""
 
 AS_PROTO: Final = {"SendMessageConfiguration": Form(None, _impatient_configuration)}
 """For ProtoJSON, which leaves out what is false: a configuration without `blocking` says that it is."""

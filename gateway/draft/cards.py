@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from gateway.calls import Told
 from gateway.cards import doors_at
-from gateway.v0_3.answers import Ask, Speech
+from gateway.v0_3.speech import Ask, Speech
 from generated import a2a_pb2 as pb
 
 CARDS: Final = "GetAgentCard", "GetExtendedAgentCard"

@@ -20,8 +20,8 @@ from gateway.draft.rest import DraftRest
 from gateway.replies import Answering
 from gateway.routes import WrongVerb
 from gateway.streams import Writings
-from gateway.v0_3.answers import Speech
 from gateway.v0_3.doors import Place
+from gateway.v0_3.speech import Speech
 
 _POST: Final = ("OPTIONS", "POST")
 

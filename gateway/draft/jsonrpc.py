@@ -19,7 +19,7 @@ from gateway.draft.routes import A2A
 from gateway.frames import JsonRpcFrames
 from gateway.jsonrpc import Envelope, envelope_of, id_of, wrong
 from gateway.replies import Answering, Reply
-from gateway.v0_3.answers import Ask, Speech
+from gateway.v0_3.speech import Ask, Speech
 
 _NAMES: Final = {
     "CreateTaskPushNotificationConfig": "SetTaskPushNotificationConfig",

@@ -16,7 +16,7 @@ from gateway.draft.requests import request_of
 from gateway.draft.routes import DISCOVERY
 from gateway.replies import Answering, Reply
 from gateway.routes import Table
-from gateway.v0_3.answers import Ask, Speech
+from gateway.v0_3.speech import Ask, Speech
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import AsyncIterator, Mapping
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, cast
 
-from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError, Reason, deadline_exceeded
-from gateway.calls import NOTHING, Beside, Calls, Query, Told
+from gateway.calls import Calls, Told
 from gateway.errors import failure_of
-from gateway.frames import Frames
-from gateway.replies import Flow
 from gateway.upstream import Answer, Context, StatusError
-from gateway.v0_3.respelling import Rules, respell
+from gateway.v0_3.speech import Answering, Ask, Speech
 from generated import a2a_pb2 as pb
 
 RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
@@ -29,57 +24,6 @@ RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2
 _LIST: Final = RPCS["ListTaskPushNotificationConfigs"]
 _PAGE: Final = 100
 _MOST_PAGES: Final = 100
-
-
-class Ask(NamedTuple):
-    """A call of 0.3, having become one of 1.0."""
-
-    request: web.BaseRequest
-    query: Query
-    method: MethodDescriptor
-    message: Any
-    beside: Beside = NOTHING
-    rules: Rules = ()
-    """How its members are called, where that depends on the request."""
-
-
-new_ask: Final[Callable[[tuple[web.BaseRequest, Query, MethodDescriptor, Any, Beside, Rules]], Ask]] = partial(
-    tuple.__new__, Ask
-)
-"""As `upstream.new_answer`."""
-
-Answering = Callable[["Speech", Ask], Awaitable[Told]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Speech:
-    """One way to speak 0.3, at work."""
-
-    calls: Calls
-    rules: Mapping[str, Rules]
-    """How members of 1.0 are called here, by the RPC."""
-    card: Callable[[pb.AgentCard], bytes]
-    """Writes cards."""
-    otherwise: Mapping[str, Answering] = field(default_factory=lambda: _OTHERWISE)
-    """What answers for RPCs of 1.0 that a plain call would not do for."""
-
-    async def answer(self, ask: Ask) -> Told:
-        """Make the call, or the calls, and write the answer."""
-        try:
-            return await self.otherwise.get(ask.method.name, _plainly)(self, ask)
-        except (A2AError, StatusError) as error:
-            raise self._respelled(error, ask) from None
-
-    async def stream(self, ask: Ask, frames: Frames) -> Flow:
-        request, query, method, message, beside, _ = ask
-        try:
-            return await self.calls.stream(request, query, method, message, frames=frames, beside=beside)
-        except (A2AError, StatusError) as error:
-            raise self._respelled(error, ask) from None
-
-    def _respelled(self, error: A2AError | StatusError, ask: Ask) -> A2AError | StatusError:
-        rules = ask.rules or self.rules.get(ask.method.name, ())
-        return respell(error, rules) if rules else error
 
 
 async def _plainly(speech: Speech, ask: Ask) -> Told:
@@ -156,7 +100,7 @@ def _told(calls: Calls, ask: Ask, message: Message, answer: Answer) -> Told:
     return Told(calls.profile.codec.encode(message), message, calls.fields(ask.request, answer))
 
 
-_OTHERWISE: Final[Mapping[str, Answering]] = MappingProxyType(
+OTHERWISE: Final[Mapping[str, Answering]] = MappingProxyType(
     {
         "GetTaskPushNotificationConfig": _one_config,
         "ListTaskPushNotificationConfigs": _all_configs,

@@ -21,7 +21,8 @@ from gateway.dialects import V1
 from gateway.replies import Reply
 from gateway.routes import Match, Table, Unknown, WrongVerb
 from gateway.v0_3 import profiles
-from gateway.v0_3.answers import Ask, Speech
+from gateway.v0_3.answers import OTHERWISE
+from gateway.v0_3.speech import Ask, Speech
 from generated import a2a_pb2 as pb
 from generated import discovery_pb2
 
@@ -47,7 +48,8 @@ class OldCards:
     @classmethod
     def of(cls, calls: Calls, legacy: Legacy) -> OldCards:
         speaking = replace(profiles.rest(V1), signs="This path")  # no request has a body to be spelt
-        return cls(Speech(replace(calls, profile=speaking), {}, legacy.card_0_3), Table.of([OLD_DISCOVERY]))
+        speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
+        return cls(speech, Table.of([OLD_DISCOVERY]))
 
     async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Reply | None:
         """Answer a request; None if its path is none of these."""

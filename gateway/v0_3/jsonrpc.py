@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_server.errors import Reason
@@ -19,7 +20,8 @@ from gateway.frames import JsonRpcFrames
 from gateway.jsonrpc import Envelope, envelope_of, id_of, wrong
 from gateway.replies import Answering, Reply
 from gateway.v0_3 import schemes
-from gateway.v0_3.answers import RPCS, new_ask
+from gateway.v0_3.answers import RPCS
+from gateway.v0_3.speech import new_ask
 from gateway.v0_3.speeches import Speeches
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
@@ -31,22 +33,28 @@ class Method(NamedTuple):
     """A method, as an RPC of 1.0."""
 
     rpc: MethodDescriptor
-    beside: Callable[[Any], Beside] = lambda _: NOTHING
+    request: type[Message]
+    beside: Callable[[Any], Beside]
     """What its params say that the RPC's request has no room for."""
+
+
+def _method(name: str, beside: Callable[[Any], Beside] = lambda _: NOTHING) -> Method:
+    rpc = RPCS[name]
+    return Method(rpc, GetMessageClass(rpc.input_type), beside)
 
 
 METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {
-        "message/send": Method(RPCS["SendMessage"], schemes.of_send),
-        "message/stream": Method(RPCS["SendStreamingMessage"], schemes.of_send),
-        "tasks/get": Method(RPCS["GetTask"]),
-        "tasks/cancel": Method(RPCS["CancelTask"]),
-        "tasks/resubscribe": Method(RPCS["SubscribeToTask"]),
-        f"{_CONFIG}/set": Method(RPCS["CreateTaskPushNotificationConfig"], schemes.of_config),
-        f"{_CONFIG}/get": Method(RPCS["GetTaskPushNotificationConfig"]),
-        f"{_CONFIG}/list": Method(RPCS["ListTaskPushNotificationConfigs"]),
-        f"{_CONFIG}/delete": Method(RPCS["DeleteTaskPushNotificationConfig"]),
-        _CARD: Method(RPCS["GetExtendedAgentCard"]),
+        "message/send": _method("SendMessage", schemes.of_send),
+        "message/stream": _method("SendStreamingMessage", schemes.of_send),
+        "tasks/get": _method("GetTask"),
+        "tasks/cancel": _method("CancelTask"),
+        "tasks/resubscribe": _method("SubscribeToTask"),
+        f"{_CONFIG}/set": _method("CreateTaskPushNotificationConfig", schemes.of_config),
+        f"{_CONFIG}/get": _method("GetTaskPushNotificationConfig"),
+        f"{_CONFIG}/list": _method("ListTaskPushNotificationConfigs"),
+        f"{_CONFIG}/delete": _method("DeleteTaskPushNotificationConfig"),
+        _CARD: _method("GetExtendedAgentCard"),
     }
 )
 ALIASES: Final = MappingProxyType({"agent/authenticatedExtendedCard": METHODS[_CARD]})
@@ -95,7 +103,7 @@ class OldJsonRpc:
     ) -> Answering:
         profile = self.speeches.plain.calls.profile
         profile.check(versions_asked(request, query))
-        message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.rpc.input_type))
+        message: Any = profile.codec.decode(envelope.params, method.request)
         if tenant:
             message.tenant = tenant
         speech = self.speeches.of(request, message)

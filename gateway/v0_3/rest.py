@@ -16,8 +16,8 @@ from gateway.calls import Calls, Query, Told, query_of, versions_asked
 from gateway.dialects.evidence import Dialect
 from gateway.replies import Answering, Fields, Reply
 from gateway.routes import Table
-from gateway.v0_3.answers import Ask, Speech
 from gateway.v0_3.requests import Request, request_of
+from gateway.v0_3.speech import Ask, Speech
 from gateway.v0_3.speeches import Speeches
 from generated import a2a_pb2 as pb
 

@@ -19,7 +19,8 @@ from gateway.headers import HeaderMap
 from gateway.profiles import Profile
 from gateway.streams import Writings
 from gateway.v0_3 import profiles, respelling
-from gateway.v0_3.answers import Speech
+from gateway.v0_3.answers import OTHERWISE
+from gateway.v0_3.speech import Speech
 from generated import a2a_pb2 as pb
 
 
@@ -38,7 +39,7 @@ def jsonrpc(calls: Calls, cards: Legacy, *, waits: bool) -> Speeches:
     plain, extras = dialects.kind(wait=waits), dialects.kind(wait=waits, extras=True)
     return Speeches(
         *(
-            Speech(_speaking(calls, profiles.jsonrpc(spelling)), respelling.JSONRPC, cards.card_0_3)
+            Speech(_speaking(calls, profiles.jsonrpc(spelling)), respelling.JSONRPC, cards.card_0_3, OTHERWISE)
             for spelling in (plain, extras)
         )
     )
@@ -48,10 +49,10 @@ def rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappin
     plain, extras = dialects.kind(rest=True, wait=waits), dialects.kind(rest=True, wait=waits, extras=True)
 
     def kind(spelling: Spelling) -> Speech:
-        return Speech(_speaking(calls, profiles.rest(spelling)), respelling.REST_KIND, cards.card_0_3)
+        return Speech(_speaking(calls, profiles.rest(spelling)), respelling.REST_KIND, cards.card_0_3, OTHERWISE)
 
     proto = _speaking(calls, profiles.rest(dialects.proto(wait=waits, raw_files=raw_files)))
-    speech = Speech(proto, respelling.REST_PROTO, cards.card_0_3_both)
+    speech = Speech(proto, respelling.REST_PROTO, cards.card_0_3_both, OTHERWISE)
     return {"kind": Speeches(kind(plain), kind(extras)), "proto": Speeches(speech, speech)}
 
 

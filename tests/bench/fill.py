@@ -14,7 +14,8 @@ from a2a_server.domain.scope import Scope
 from a2a_server.operations.ids import Ids
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.entry import Entry
-from a2a_server.ports.store import Head, Lease, Write
+from a2a_server.ports.kept import Head, Lease
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 from tests.bench.requests import TEXT, message
 

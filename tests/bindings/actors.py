@@ -14,10 +14,13 @@ from a2a_server.errors import Violation
 from a2a_server.operations.call import Call, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.ports.agent import Outlet, Plan, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.entry import Entry
-from a2a_server.ports.store import Store, Write
+from a2a_server.ports.plan import Plan
+from a2a_server.ports.store import Store
+from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 from tests.support.world import Refusal, World, refusal
 

@@ -12,9 +12,11 @@ import pytest
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.limits import Limits
-from a2a_server.ports.agent import Outlet, Plan, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import ANONYMOUS
+from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import StaleWrite, Store
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,

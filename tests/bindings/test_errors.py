@@ -14,7 +14,8 @@ from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Extension, Turn
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.store import Record, StoreUnavailable, Write
+from a2a_server.ports.store import Record, StoreUnavailable
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 from tests.support.calls import every_call
 from tests.support.stage import Stage

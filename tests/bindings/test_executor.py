@@ -14,9 +14,11 @@ from a2a_server.agents import Agent, Turn
 from a2a_server.agents.feed import LINGER
 from a2a_server.domain.events import artifact_event, millis
 from a2a_server.operations.limits import Limits
-from a2a_server.ports.agent import Outlet, Plan, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.clock import Clock
+from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     COMPLETED,

@@ -10,8 +10,9 @@ from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.agents import INPUT_REQUESTS, Agent, Turn, text_part, tool_result_part, tool_use_part
 from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, put_request
 from a2a_server.operations.cards import CardBook
-from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 from generated.discovery_pb2 import GetAgentCardRequest
 from tests.bindings.actors import AUTH, COMPLETED, FAILED, INPUT, Actor, status
@@ -168,7 +169,7 @@ async def test_who_does_not_declare_it_may_not_use_it(store: Store) -> None:
 
 @pytest.mark.req("EXTN-01", "EXTN-02", "EXTN-03")
 async def test_the_card_declares_it_once(store: Store) -> None:
-    switched_on = CardBook(Guard().agent, [], Anonymous.card, input_requests=True).public()
+    switched_on = CardBook(Guard().agent, [], Anonymous().card, input_requests=True).public()
     assert [extension.uri for extension in switched_on.capabilities.extensions] == [URI]
     async with serving(Guard().agent, store=store) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest())

@@ -14,8 +14,9 @@ from a2a_server.operations.outlet import TurnOutlet
 from a2a_server.operations.run import Run
 from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import AUTH, COMPLETED, INPUT, REJECTED, WORKING, Actor, Gate, asking, at_rest, status, until
 from tests.support.world import ByHeader, as_user, kinds, refused, say, serving

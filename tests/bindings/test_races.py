@@ -18,9 +18,11 @@ from a2a_server.operations.call import Entries
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.timeouts import InputTimeouts
-from a2a_server.ports.agent import Outlet, Plan, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.entry import Entry
+from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,

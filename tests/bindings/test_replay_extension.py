@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from a2a_server.operations.replay import URI
-from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
+from a2a_server.ports.turn_request import TurnRequest
 from gateway.channel import replay as channel_replay
 from gateway.upstream import Context
 from generated import a2a_pb2 as pb

@@ -10,8 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from a2a_server.operations.limits import Limits
-from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
+from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.transport.watchdog import Watchdog
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (

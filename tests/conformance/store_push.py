@@ -137,7 +137,7 @@ class DebtPromises:
         assert debt == Debt(ANN, author.task_id, 1, hook, 0, UNTIL)
         await store.settle(debt, None)
         with pytest.raises(StaleWrite):
-            await author.commit(replace(author.write(chunk(2, "x"), owe=True), epoch=7))
+            await author.commit(author.write(chunk(2, "x"), owe=True, epoch=7))
         assert await claimed(store) == []
 
     async def test_only_what_readers_are_shown_is_owed(self, store: Store) -> None:

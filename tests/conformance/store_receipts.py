@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from a2a_server.ports.store import Once, Repeated, Store
+from a2a_server.ports.kept import Once
+from a2a_server.ports.store import Repeated, Store
 from tests.conformance.authors import ANN, ANN_ELSEWHERE, BOB, HERE, Author, config, fresh
 
 NOW = 1_000

@@ -8,7 +8,9 @@ import pytest
 
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.entry import Entry
-from a2a_server.ports.store import Head, Once, StaleWrite, Store, Turn, Write
+from a2a_server.ports.kept import Head, Once, Turn
+from a2a_server.ports.store import StaleWrite, Store
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 from tests.conformance.authors import (
     ANN,

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from a2a_server.ports.store import Claimed, Lease, StaleWrite, Store, Turn
+from a2a_server.ports.kept import Lease, Turn
+from a2a_server.ports.store import Claimed, StaleWrite, Store
 from tests.conformance.authors import ANN, BOB, COMPLETED, HERE, THERE, Author
 
 LATE = HERE.until_ms + 1

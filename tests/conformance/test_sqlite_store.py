@@ -16,7 +16,8 @@ from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.paging import TaskFilter
 from a2a_server.ports.hooks import Setback, Which
-from a2a_server.ports.store import Head, Lease, Once, StaleWrite, Store, StoreUnavailable, TaskQuery
+from a2a_server.ports.kept import Head, Lease, Once
+from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
 from generated import a2a_pb2 as pb
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract

@@ -10,7 +10,8 @@ import pytest
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Turn
 from a2a_server.operations.limits import Limits
-from a2a_server.ports.store import StoreUnavailable, Write
+from a2a_server.ports.store import StoreUnavailable
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 from generated.discovery_pb2 import GetAgentCardRequest
 from tests.support.calls import every_call

@@ -19,7 +19,8 @@ import pytest
 
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.domain.paging import TaskFilter
-from a2a_server.ports.store import Lease, TaskQuery
+from a2a_server.ports.kept import Lease
+from a2a_server.ports.store import TaskQuery
 from tests.conformance.authors import ANN, COMPLETED, Author, config
 
 ROUNDS = 20

@@ -16,8 +16,10 @@ from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.agents import Turn
 from a2a_server.operations.job import Job
-from a2a_server.ports.agent import Outlet, Plan, TurnRequest
-from a2a_server.ports.store import Lease
+from a2a_server.ports.agent import Outlet
+from a2a_server.ports.kept import Lease
+from a2a_server.ports.plan import Plan
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author

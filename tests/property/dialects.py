@@ -71,7 +71,11 @@ def normal(message: M) -> M:
     for config in within(pb.TaskPushNotificationConfig, result):
         if config.authentication == pb.AuthenticationInfo():
             config.ClearField("authentication")
-    return _without_places(result)
+    _without_places(result)
+    for request in within(pb.SendMessageRequest, result):
+        if request.configuration == pb.SendMessageConfiguration():  # which says the same as none
+            request.ClearField("configuration")
+    return result
 
 
 def _name_all(result: Message) -> None:
@@ -86,7 +90,7 @@ def _name_all(result: Message) -> None:
             said.role = pb.ROLE_UNSPECIFIED
 
 
-def _without_places(message: M) -> M:
+def _without_places(message: Message) -> None:
     """Tenants are told by URLs, and the task of a config inside a send by the message."""
     for inner in walk(message):
         if "tenant" in inner.DESCRIPTOR.fields_by_name:
@@ -94,7 +98,6 @@ def _without_places(message: M) -> M:
     for configuration in within(pb.SendMessageConfiguration, message):
         if configuration.HasField("task_push_notification_config"):
             configuration.task_push_notification_config.ClearField("task_id")
-    return message
 
 
 def normal_kind(message: M) -> M:

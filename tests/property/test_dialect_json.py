@@ -142,7 +142,12 @@ def trip(codec: Codec, value: Any, kind: Any) -> Any:
 @given(data=st.data())
 def test_sound_json_of_the_schema_comes_back_the_same(strategy: Objects, kind: Any, data: st.DataObject) -> None:
     value = data.draw(strategy)
-    assert canonical(trip(KIND.codec, value, kind)) == canonical(value)
+    assert canonical(trip(KIND.codec, value, kind)) == canonical(in_short(value))
+
+
+def in_short(value: dict[str, Any]) -> dict[str, Any]:
+    """A send without a configuration that says no more than none would."""
+    return {name: item for name, item in value.items() if (name, item) != ("configuration", {"blocking": True})}
 
 
 @pytest.mark.req("XTRA-01")
@@ -219,7 +224,7 @@ LEGACY_SEND = some(
 @MANY
 @given(value=LEGACY_SEND)
 def test_sound_json_of_the_proto_comes_back_the_same(value: dict[str, Any]) -> None:
-    assert canonical(trip(PROTO.codec, value, pb.SendMessageRequest)) == canonical(value)
+    assert canonical(trip(PROTO.codec, value, pb.SendMessageRequest)) == canonical(in_short(value))
 
 
 @pytest.mark.req("LRES-05")

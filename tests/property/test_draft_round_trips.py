@@ -42,12 +42,10 @@ def trip(codec: Codec, message: Message) -> Any:
 
 
 def normal_draft(message: Any) -> Any:
-    """As `normal`, but the draft says tenants in requests; a send that says nothing does not wait."""
+    """As `normal`, but the draft says tenants in requests."""
     result = normal(message)
     if "tenant" in message.DESCRIPTOR.fields_by_name:
         result.tenant = message.tenant
-    if isinstance(message, pb.SendMessageRequest):
-        result.configuration.SetInParent()
     return result
 
 

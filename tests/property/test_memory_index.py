@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from a2a_server.adapters.memory.index import TaskIndex
 from a2a_server.domain.paging import TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Head
+from a2a_server.ports.kept import Head
 from generated import a2a_pb2 as pb
 
 HERE = Scope("", "me")

@@ -10,7 +10,7 @@ from a2a_server.adapters.memory.places import Filter, Place, filters, insert, re
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Head
+from a2a_server.ports.kept import Head
 
 
 class TaskIndex:

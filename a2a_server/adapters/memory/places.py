@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable
 from typing import TypeVar
 
-from a2a_server.ports.store import Head
+from a2a_server.ports.kept import Head
 
 _NEAR = 64
 """How far from its end a list is searched first: what comes in the same millisecond belongs there."""

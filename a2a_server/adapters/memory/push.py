@@ -9,7 +9,7 @@ from itertools import islice
 from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
 from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.hooks import Account, Debt, Rooms, Setback, Which
-from a2a_server.ports.store import Write
+from a2a_server.ports.write import Write
 
 _Place = tuple[int, int]
 """When a config is due, and its serial number."""

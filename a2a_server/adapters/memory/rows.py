@@ -10,7 +10,9 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.ports.entry import ARTIFACT
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.store import Head, Lease, Record, Turn, Write
+from a2a_server.ports.kept import Head, Lease, Turn
+from a2a_server.ports.store import Record
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 
 

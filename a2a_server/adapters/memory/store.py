@@ -17,19 +17,9 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.sites import site_of
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
-from a2a_server.ports.store import (
-    Claimed,
-    Lease,
-    Once,
-    Record,
-    Renewal,
-    Repeated,
-    StaleWrite,
-    TaskPage,
-    TaskQuery,
-    Turn,
-    Write,
-)
+from a2a_server.ports.kept import Lease, Once, Turn
+from a2a_server.ports.store import Claimed, Record, Renewal, Repeated, StaleWrite, TaskPage, TaskQuery
+from a2a_server.ports.write import Write
 
 
 class MemoryStore:

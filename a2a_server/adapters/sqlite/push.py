@@ -12,7 +12,7 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.sites import site_of
 from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.store import Write
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 
 _SQL = queries("push.sql")

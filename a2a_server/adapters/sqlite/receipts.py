@@ -7,7 +7,9 @@ import sqlite3
 from a2a_server.adapters.sqlite.keys import exists, scope_key
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Once, Repeated, Write
+from a2a_server.ports.kept import Once
+from a2a_server.ports.store import Repeated
+from a2a_server.ports.write import Write
 
 _SQL = queries("receipts.sql")
 

@@ -26,17 +26,9 @@ from a2a_server.adapters.sqlite.writer import Writer
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
-from a2a_server.ports.store import (
-    Claimed,
-    Lease,
-    Once,
-    Record,
-    Renewal,
-    StoreUnavailable,
-    TaskPage,
-    TaskQuery,
-    Write,
-)
+from a2a_server.ports.kept import Lease, Once
+from a2a_server.ports.store import Claimed, Record, Renewal, StoreUnavailable, TaskPage, TaskQuery
+from a2a_server.ports.write import Write
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]

@@ -12,7 +12,9 @@ from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.entry import ARTIFACT, Entry
-from a2a_server.ports.store import Head, Record, StaleWrite, Write
+from a2a_server.ports.kept import Head
+from a2a_server.ports.store import Record, StaleWrite
+from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 
 _SQL = queries("tasks.sql")

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.store import Claimed, Lease, Renewal, Turn, Write
+from a2a_server.ports.kept import Lease, Turn
+from a2a_server.ports.store import Claimed, Renewal
+from a2a_server.ports.write import Write
 
 _SQL = queries("turns.sql")
 

@@ -13,7 +13,8 @@ from google.rpc import error_details_pb2 as details
 from a2a_server.agents import Extension
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call, Entries
-from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.agent import Outlet
+from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.transport.options import StreamOptions
 from gateway.upstream import Context, Item
 from generated import a2a_pb2 as pb

@@ -12,9 +12,10 @@ from google.protobuf.message import Message
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.replay import URI
 from a2a_server.operations.stream import Endings
-from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.entry import Entry
+from a2a_server.ports.turn_request import TurnRequest
 from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,

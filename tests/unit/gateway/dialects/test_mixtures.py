@@ -83,7 +83,7 @@ def test_what_is_foreign_to_all_is_ignored() -> None:
         "configuration": {"return": True, "returnImmediately": None},
         "kind": "message",
     }
-    expected = pb.SendMessageRequest(message={"message_id": "m", "parts": [{"text": "x"}]}, configuration={})
+    expected = pb.SendMessageRequest(message={"message_id": "m", "parts": [{"text": "x"}]})
     assert read(KIND, told, pb.SendMessageRequest) == expected
 
 

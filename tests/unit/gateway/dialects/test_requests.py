@@ -55,6 +55,19 @@ def test_a_send_may_have_to_say_that_it_waits(spelling: Spelling) -> None:
     }
 
 
+@pytest.mark.parametrize("spelling", [KIND, PROTO, kind(wait=False), proto(wait=False)])
+def test_a_configuration_that_says_what_none_would_say_is_none(spelling: Spelling) -> None:
+    for told, there in (
+        ({"blocking": True}, False),
+        ({"blocking": True, "acceptedOutputModes": [], "historyLength": None}, False),
+        ({"blocking": False}, True),
+        ({"blocking": True, "acceptedOutputModes": ["text/plain"]}, True),
+        ({"blocking": True, "historyLength": 0}, True),
+    ):
+        request = read(spelling, {"message": {"messageId": "m"}, "configuration": told}, pb.SendMessageRequest)
+        assert request.HasField("configuration") is there, told
+
+
 @BOTH
 def test_what_is_wrong_with_blocking_is_said_of_blocking(spelling: Spelling) -> None:
     told = {"configuration": {"blocking": "true", "historyLength": "x"}}
