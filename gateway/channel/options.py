@@ -87,6 +87,8 @@ class ChannelOptions:
             ("grpc.absolute_max_metadata_size", _LARGEST_METADATA),
             ("grpc.keepalive_time_ms", _ms(self.keepalive_time)),
             ("grpc.keepalive_timeout_ms", _ms(self.keepalive_timeout)),
+            ("grpc.http2.ping_timeout_ms", _ms(self.keepalive_timeout)),  # that of gRPC's own pings is a minute
+            ("grpc.http2.max_pings_without_data", 0),  # or one a minute at most while a stream has nothing to say
             ("grpc.min_reconnect_backoff_ms", _ms(self.connect_timeout)),  # core's name for it
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),

@@ -48,6 +48,17 @@ class Gateway:
         finally:
             connection.close()
 
+    @contextmanager
+    def opened(self, verb: str, path: str) -> Iterator[http.client.HTTPResponse]:
+        """An answer that is read bit by bit."""
+        parts = urlsplit(self.url)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        try:
+            connection.request(verb, path)
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
     def becomes(self, path: str, status: int) -> None:
         """Wait for an answer; as operators' scripts do."""
         end = time.monotonic() + 30
@@ -136,6 +147,29 @@ def test_an_upstream_may_die_and_come_back(tmp_path: Path) -> None:
                 door.becomes("/readyz", 200)
                 assert door.ask("GET", f"/tasks/{sent['id']}")[2]["id"] == sent["id"]
                 assert door.ask("POST", "/message:send", BODY)[0] == 200
+
+
+@pytest.mark.req("DOOR-01", "DOOR-07")
+def test_an_upstream_that_falls_silent_is_given_up_and_found_again(tmp_path: Path) -> None:
+    """As a machine that is gone without a word: nobody closes the connection, and a stream has no deadline."""
+    often = {"A2A_UPSTREAM__KEEPALIVE_TIME": "10", "A2A_UPSTREAM__KEEPALIVE_TIMEOUT": "0.5"}
+    with (
+        serving("--http", "none", cwd=tmp_path) as server,
+        gateway("--upstream", server.address, cwd=tmp_path, **often) as door,
+    ):
+        asked = {**BODY, "metadata": {"skill": "booking"}}
+        task = door.ask("POST", "/message:send", asked)[2]["task"]
+        assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        with door.opened("GET", f"/tasks/{task['id']}:subscribe") as stream:
+            assert stream.status == 200
+            assert b'"TASK_STATE_INPUT_REQUIRED"' in stream.readline() + stream.readline()
+            server.process.send_signal(signal.SIGSTOP)
+            rest = stream.read()
+            assert b'"UNAVAILABLE"' in rest
+            assert b"cannot be reached now" in rest
+        server.process.send_signal(signal.SIGCONT)
+        door.becomes("/readyz", 200)
+        assert door.ask("GET", f"/tasks/{task['id']}")[2]["id"] == task["id"]
 
 
 def test_a_gateway_may_start_before_its_upstream(tmp_path: Path) -> None:
