@@ -241,7 +241,7 @@ async def test_nothing_is_left_of_clients_that_vanish(store: Store) -> None:
 async def test_a_deadline_in_mid_stream_leaves_the_work_alone() -> None:
     gate = Gate()
     async with serving(waiting(gate)) as world:
-        items = aiter(world.stub.SendStreamingMessage(say(), timeout=0.2))
+        items = aiter(world.stub.SendStreamingMessage(say(), timeout=1.0))
         task_id = (await anext(items)).task.id
         _, answer = await cut_short(items)
         assert answer.code == grpc.StatusCode.DEADLINE_EXCEEDED
