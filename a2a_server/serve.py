@@ -150,10 +150,6 @@ async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
 async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
     authenticator = authenticator_of(settings)
     base = base_of(settings, doors.http_at) if doors.http_at else ""
-    interfaces = [interface_of(settings, doors.grpc_at), *(doors_at(base) if base else ())]
-    if settings.legacy.enabled:
-        interfaces += old_doors_at(base) if base else ()
-        interfaces.append(old_interface_of(settings, doors.grpc_at))
     clock = SystemClock()
     delivery = delivery_of(settings, clock, base or str(doors.grpc_at))
     core = Core(
@@ -162,7 +158,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
         clock=clock,
         cards=CardBook(
             agent,
-            interfaces,
+            partial(interfaces_at, settings, doors.grpc_at, base),
             authenticator.card,
             push_notifications=delivery is not None,
             replay=settings.replay_extension,
@@ -309,6 +305,17 @@ def spoken_of(settings: Settings) -> CompatOptions:
     return CompatOptions(raw_files=legacy.raw_files, wait_unasked=legacy.wait == "always", grpc_urls=legacy.grpc_urls)
 
 
+def interfaces_at(settings: Settings, grpc_at: Address, base: str, tenant: str = "") -> list[pb.AgentInterface]:
+    """All doors at which this tenant, or none, can be named: 0.3 knows tenants of its URLs only (CONF-50)."""
+    interfaces = [interface_of(settings, grpc_at, tenant), *(doors_at(base, tenant) if base else ())]
+    if settings.legacy.enabled:
+        if base and (not tenant or tenant in settings.tenants):
+            interfaces += old_doors_at(base, tenant)
+        if not tenant:
+            interfaces.append(old_interface_of(settings, grpc_at))
+    return interfaces
+
+
 def old_interface_of(settings: Settings, address: Address) -> pb.AgentInterface:
     """0.3 writes the address of the gRPC door as a URL; what a proxy in front of it speaks, `public_url` tells."""
     secure = settings.tls.cert or (settings.public_grpc and settings.public_url.startswith("https:"))
@@ -317,7 +324,7 @@ def old_interface_of(settings: Settings, address: Address) -> pb.AgentInterface:
     return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=LEGACY)
 
 
-def interface_of(settings: Settings, address: Address) -> pb.AgentInterface:
+def interface_of(settings: Settings, address: Address, tenant: str = "") -> pb.AgentInterface:
     """Say where clients find the gRPC door: `host:port`, and no wildcard (CARD-03, CARD-07, CONF-69)."""
     url = settings.public_grpc or str(reachable(address))
-    return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version="1.0")
+    return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version="1.0", tenant=tenant)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from email.utils import formatdate, parsedate_to_datetime
 from itertools import chain
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -61,8 +62,7 @@ class Cards:
         """Put this gateway's doors where the card has HTTP doors: those of 1.0, and behind them those of 0.3."""
         declared = card.supported_interfaces
         new, old = [door for door in declared if not is_old(door)], [door for door in declared if is_old(door)]
-        tenants = dict.fromkeys(door.tenant for door in declared) or {"": None}
-        base = base or self.base
+        tenants, base = tenants_of(card), base or self.base
         doors = [
             *self._placed([door for tenant in tenants for door in doors_at(base, tenant)], new, otherwise=len(new)),
             # In front of all but HTTP: clients of 0.2 take the main one's URL for JSON-RPC's.
@@ -81,7 +81,7 @@ class Cards:
         """The doors of 0.3, whose clients can say a tenant in the URL only (CONF-50)."""
         if self.legacy is None or (tenant and tenant not in self._tenants):
             return ()
-        return old_doors_at(f"{base.rstrip('/')}/{tenant}")
+        return old_doors_at(base, tenant)
 
     def _placed(
         self, ours: Sequence[pb.AgentInterface], declared: Sequence[pb.AgentInterface], *, otherwise: int
@@ -123,6 +123,11 @@ class Cards:
         return self._since[tag]
 
 
+def tenants_of(card: pb.AgentCard) -> Collection[str]:
+    """Whom the card is for; 0.3 says it in URLs only, which may mean anything."""
+    return dict.fromkeys(door.tenant for door in card.supported_interfaces if not is_old(door)) or ("",)
+
+
 def doors_at(base: str, tenant: str = "") -> list[pb.AgentInterface]:
     base = base.rstrip("/")
     return [
@@ -131,9 +136,9 @@ def doors_at(base: str, tenant: str = "") -> list[pb.AgentInterface]:
     ]
 
 
-def old_doors_at(base: str) -> list[pb.AgentInterface]:
+def old_doors_at(base: str, tenant: str = "") -> list[pb.AgentInterface]:
     """JSON-RPC first, as all that 0.2 knew (CONF-48); the slash keeps the two URLs apart (LCRD-04)."""
-    base = base.rstrip("/")
+    base = f"{base.rstrip('/')}/{quote(tenant, safe='')}".rstrip("/")
     return [
         pb.AgentInterface(url=base + "/", protocol_binding="JSONRPC", protocol_version=OLD_VERSION),
         pb.AgentInterface(url=base, protocol_binding="HTTP+JSON", protocol_version=OLD_VERSION),

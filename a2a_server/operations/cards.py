@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -23,7 +23,8 @@ class CardBook:
     """Makes the cards of one agent."""
 
     agent: Agent
-    interfaces: Sequence[pb.AgentInterface]
+    interfaces: Callable[[str], Sequence[pb.AgentInterface]]
+    """Where the agent is reached by those who name this tenant, or none."""
     security: CardSecurity
     push_notifications: bool = False
     replay: bool = False
@@ -31,26 +32,26 @@ class CardBook:
     input_requests: bool = False
     """Whether agents that do not declare input requests themselves may make some (XTRA-01, EXTN-10)."""
 
-    def public(self) -> pb.AgentCard:
-        """The card that anybody may read."""
-        return self._complete(self.agent.card)
+    def public(self, tenant: str = "") -> pb.AgentCard:
+        """The card that anybody may read; whoever found it under a tenant's name is to go on under that name."""
+        return self._complete(self.agent.card, tenant)
 
-    def extended(self, call: Call) -> pb.AgentCard | None:
+    def extended(self, call: Call, tenant: str = "") -> pb.AgentCard | None:
         """The card for this caller; its version tells it from the public one (XCARD-05)."""
         own = self.agent.extended_card(call.caller)
         if own is None:
             return None
-        card = self._complete(own)
+        card = self._complete(own, tenant)
         if own.version == self.agent.card.version and own != self.agent.card:
             digest = sha256(card.SerializeToString(deterministic=True)).hexdigest()
             card.version = f"{own.version}+extended.{digest[:8]}"
         return card
 
-    def _complete(self, own: pb.AgentCard) -> pb.AgentCard:
+    def _complete(self, own: pb.AgentCard, tenant: str) -> pb.AgentCard:
         card = pb.AgentCard()
         card.CopyFrom(own)
         del card.supported_interfaces[:]
-        card.supported_interfaces.extend(self.interfaces)
+        card.supported_interfaces.extend(self.interfaces(tenant))
         capabilities = card.capabilities
         capabilities.streaming = capabilities.streaming
         capabilities.push_notifications = self.push_notifications
@@ -72,11 +73,13 @@ class CardBook:
 class GetAgentCard:
     """Discovery: the public card, without credentials."""
 
+    book: CardBook
     card: pb.AgentCard
+    """For those who name no tenant."""
 
     async def __call__(self, call: Call, request: discovery_pb2.GetAgentCardRequest, /) -> pb.AgentCard:
-        del call, request  # the same for everybody
-        return self.card
+        del call  # the same for everybody
+        return self.book.public(request.tenant) if request.tenant else self.card
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class GetExtendedAgentCard:
             raise A2AError(Reason.UNAUTHENTICATED, "The extended card needs credentials.")
         if not call.caller.extended_card:
             raise A2AError(Reason.PERMISSION_DENIED, "These credentials may not read the extended card.")
-        card = self.book.extended(call)
+        card = self.book.extended(call, request.tenant)
         if card is None:
             raise A2AError(Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, "The extended card is not configured.")
         return card

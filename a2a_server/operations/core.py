@@ -96,7 +96,7 @@ class Core:
             ListTaskPushNotificationConfigs(gates, shop),
             DeleteTaskPushNotificationConfig(gates, shop),
             GetExtendedAgentCard(gates, cards),
-            GetAgentCard(self.card),
+            GetAgentCard(cards, self.card),
         )
         return {type(operation).__name__: operation for operation in operations}
 

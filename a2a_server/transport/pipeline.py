@@ -30,7 +30,7 @@ from a2a_server.transport.failing import fail
 from a2a_server.transport.flowing import items
 from a2a_server.transport.schemes import NAME as SCHEMES
 from a2a_server.transport.streams import OpenStream, OpenStreams
-from a2a_server.transport.tenants import Tenants
+from a2a_server.transport.tenants import Tenants, check_form
 from a2a_server.transport.versions import CURRENT, SPOKEN
 from a2a_server.transport.versions import NAME as VERSION
 
@@ -170,6 +170,7 @@ class Pipeline:
             raise A2AError(Reason.UNAVAILABLE, "The server is stopping.", retry_after=1)
         tenant = getattr(request, "tenant", "")
         if rpc in PUBLIC:
+            check_form(tenant)
             return Call(caller=Caller(), scope=Scope(tenant, ANONYMOUS)), ()
         metadata, rules = envelope.metadata, self._rules
         version = self._negotiators[spoken](tuple(metadata[VERSION]) if VERSION in metadata else ())

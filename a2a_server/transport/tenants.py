@@ -37,9 +37,14 @@ class Tenants:
             return tenant
         if (caller.tenant and tenant != caller.tenant) or (self.served and tenant not in self.served):
             raise A2AError(Reason.PERMISSION_DENIED, "The caller may not act in this tenant.")
-        if len(tenant) > LONGEST or not tenant.isprintable():
-            refuse([Violation("tenant", f"must have at most {LONGEST} characters, all printable")])
+        check_form(tenant)
         return tenant
+
+
+def check_form(tenant: str) -> None:
+    """Refuse what can be nobody's name."""
+    if len(tenant) > LONGEST or not tenant.isprintable():
+        refuse([Violation("tenant", f"must have at most {LONGEST} characters, all printable")])
 
 
 def fault_of(name: str) -> str:

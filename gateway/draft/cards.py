@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from gateway.calls import Told
-from gateway.cards import doors_at
+from gateway.cards import doors_at, tenants_of
 from gateway.v0_3.speech import Ask, Speech
 from generated import a2a_pb2 as pb
 
@@ -36,5 +36,5 @@ class OwnDoors:
         return shown
 
     def _doors(self, card: pb.AgentCard, base: str) -> Iterator[pb.AgentInterface]:
-        for tenant in dict.fromkeys(door.tenant for door in card.supported_interfaces) or {"": None}:
+        for tenant in tenants_of(card):
             yield from doors_at(base.rstrip("/") + self.path, tenant)

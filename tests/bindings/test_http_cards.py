@@ -127,10 +127,36 @@ async def test_the_public_card_needs_no_version_and_no_right_credentials() -> No
 
 
 async def test_a_tenant_has_its_card_at_its_own_path() -> None:
+    """And is told to name itself at all doors, or it would be somebody else there."""
     async with house(Stage().agent, tenants=["north"]) as server:
-        plain, theirs = [await once(port_of(server), get(f"{prefix}{CARD}")) for prefix in ("", "/north")]
-        assert theirs.json == plain.json
+        plain, theirs = [
+            await once(port_of(server), get(f"{prefix}{CARD}", "A2A-Version: 1.0")) for prefix in ("", "/north")
+        ]
+        doors, found = [answer.json["supportedInterfaces"] for answer in (plain, theirs)]
+        assert [door for door in found if door["protocolVersion"] == "1.0"] == [
+            door | {"tenant": "north"} for door in doors if door["protocolVersion"] == "1.0"
+        ]
+        assert theirs.json | {"supportedInterfaces": doors} == plain.json
         assert theirs.headers["Access-Control-Allow-Origin"] == "*"
+
+
+@pytest.mark.req("TENA-01")
+async def test_what_can_be_no_tenant_has_no_card() -> None:
+    async with house(Stage().agent) as server:
+        for name in ("x" * 256, "a%07b"):
+            refused = await once(port_of(server), get(f"/{name}{CARD}"))
+            assert (refused.status, refused.reason) == (400, "INVALID_PARAMS")
+            [violation] = next(filter(None, (of.get("fieldViolations") for of in refused.json["error"]["details"])))
+            assert violation == {"field": "tenant", "description": "must have at most 255 characters, all printable"}
+
+
+@pytest.mark.req("TENA-05", "CARD-03")
+async def test_the_extended_card_of_a_tenant_names_its_doors() -> None:
+    async with house(Stage(extended=extend).agent, auth=AUTH, tenants=["north"]) as server:
+        answer = await once(port_of(server), get("/north/extendedAgentCard", "Authorization: Bearer root-token"))
+    new = [door for door in answer.json["supportedInterfaces"] if door["protocolVersion"] == "1.0"]
+    assert len(new) == 3
+    assert {door["tenant"] for door in new} == {"north"}
 
 
 @pytest.mark.req("CARD-11", "XCARD-01", "XCARD-02", "XCARD-05", "CARD-03")

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -213,7 +214,38 @@ async def test_behind_a_proxy_its_url_is_theirs_too(where: Where) -> None:
 async def test_a_tenants_card_has_all_forms(where: Where) -> None:
     async with cards(where, auth={}, tenants=["north"]) as port:
         for fields in ((), ("A2A-Version: 1.0",), ("A2A-Version: 0.3",)):
-            assert await told(port, *fields, path=f"/north{CARD}") == await told(port, *fields)
+            plain, theirs = await told(port, *fields), await told(port, *fields, path=f"/north{CARD}")
+            assert {name for name in plain if plain[name] != theirs[name]} == {
+                name for name in ("url", "additionalInterfaces", "supportedInterfaces") if name in plain
+            }
+            assert plain.keys() == theirs.keys()
+
+
+@pytest.mark.req("TENA-05", "LCRD-02")
+@pytest.mark.parametrize("name", ["north", "n&d"])
+async def test_a_tenant_is_in_the_urls_of_0_3_and_nowhere_without_one(where: Where, name: str) -> None:
+    """Over gRPC 0.3 cannot name one; that door would lead into somebody else's space."""
+    there = quote(name, safe="")
+    async with cards(where, auth={}, tenants=[name]) as port:
+        card = await told(port, "A2A-Version: 0.3", path=f"/{there}{CARD}")
+        both = await told(port, path=f"/{there}{CARD}")
+        base = f"http://127.0.0.1:{port}/{there}"
+        assert (card["url"], card["preferredTransport"]) == (f"{base}/", "JSONRPC")
+        assert card["additionalInterfaces"] == [
+            {"url": f"{base}/", "transport": "JSONRPC"},
+            {"url": base, "transport": "HTTP+JSON"},
+        ]
+        assert both["additionalInterfaces"] == card["additionalInterfaces"]
+        new = [door for door in both["supportedInterfaces"] if door["protocolVersion"] == "1.0"]
+        assert {door["protocolBinding"] for door in new} == {"GRPC", "HTTP+JSON", "JSONRPC"}
+        assert {door["tenant"] for door in new} == {name}
+
+
+async def test_who_is_no_tenant_of_this_server_finds_no_door_of_0_3(where: Where) -> None:
+    async with cards(where, auth={}) as port:
+        refused = await once(port, get(f"/anybody{CARD}", "A2A-Version: 0.3"))
+        assert (refused.status, refused.reason) == (400, "VERSION_NOT_SUPPORTED")
+        assert not OLD_MEMBERS & set(await told(port, path=f"/anybody{CARD}"))
 
 
 @pytest.mark.parametrize(("tenants", "doors"), [(["north"], ["/north/", "/north"]), ([], [])])

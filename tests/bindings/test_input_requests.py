@@ -169,7 +169,7 @@ async def test_who_does_not_declare_it_may_not_use_it(store: Store) -> None:
 
 @pytest.mark.req("EXTN-01", "EXTN-02", "EXTN-03")
 async def test_the_card_declares_it_once(store: Store) -> None:
-    switched_on = CardBook(Guard().agent, [], Anonymous().card, input_requests=True).public()
+    switched_on = CardBook(Guard().agent, lambda _: [], Anonymous().card, input_requests=True).public()
     assert [extension.uri for extension in switched_on.capabilities.extensions] == [URI]
     async with serving(Guard().agent, store=store) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest())

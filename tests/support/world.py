@@ -122,7 +122,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
     interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]
     delivery = delivery or (deliver(Pigeonhole()) if push_notifications else None)
-    cards = CardBook(agent, interfaces, authenticator.card, delivery is not None, replay=True)
+    cards = CardBook(agent, lambda _: interfaces, authenticator.card, delivery is not None, replay=True)
     core = Core(
         agent=agent,
         store=store,
