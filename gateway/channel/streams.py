@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import grpc
 
 from a2a_server.errors import A2AError
+from gateway.channel.endings import Endings, one_by_one, with_ending
 from gateway.channel.refusals import pairs, refusal_of
 from gateway.channel.replay import Item, Numbers
 from gateway.upstream import Metadata
@@ -17,7 +19,7 @@ Cut = Callable[[A2AError], Awaitable[None]]
 
 
 class ChannelStream:
-    """Items one by one: gRPC hands over each by itself, so there is never a second one to put beside it."""
+    """The items of a call, for as long as somebody reads them."""
 
     def __init__(
         self,
@@ -26,11 +28,12 @@ class ChannelStream:
         numbers: Numbers,
         streams: set[ChannelStream],
         *,
-        batch: Callable[[Item], Sequence[Item]],
+        endings: Endings | None = None,
     ) -> None:
+        """With `endings` the last batch is known as such."""
         self._begin = begin
         self._numbers = numbers
-        self._batch = batch
+        self._endings = endings
         self._seconds = seconds
         self._streams = streams
         self.cut: Cut | None = None
@@ -52,8 +55,11 @@ class ChannelStream:
             self.metadata = numbers.answered(pairs(await call.initial_metadata()))
             if numbers.active:
                 yield ()  # it has been accepted, and with a cursor the first item may take its time
-            async for wire in call:
-                yield self._batch(numbers.read(wire))
+            endings = self._endings
+            batches = with_ending(call, numbers.read, endings) if endings else one_by_one(call, numbers.read)
+            async with aclosing(batches):
+                async for batch in batches:
+                    yield batch
         except grpc.aio.AioRpcError as error:
             raise refusal_of(error, self._seconds) from None
         finally:

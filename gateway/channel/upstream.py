@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
 from a2a_server.errors import A2AError, Reason
-from gateway.channel.endings import Endings, alone
+from gateway.channel.endings import Endings
 from gateway.channel.links import Link, Links
 from gateway.channel.options import ChannelOptions
 from gateway.channel.refusals import garbled, pairs, refusal_of
@@ -92,8 +92,8 @@ class ChannelUpstream:
             return self._links.pick().streaming(method)(raw, timeout=context.timeout, metadata=asked)
 
         # Only older versions say in an event that the stream ends with it.
-        batch = alone if context.spoken == CURRENT else self._endings
-        return ChannelStream(begin, context.timeout, numbers, self._streams, batch=batch)
+        endings = None if context.spoken == CURRENT else self._endings
+        return ChannelStream(begin, context.timeout, numbers, self._streams, endings=endings)
 
     async def ready(self) -> bool:
         """Whether any address serves: by grpc.health.v1, or by answering at all where there is no such service."""

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from a2a_server.agents import Agent, Turn
-from tests.bindings.actors import COMPLETED, Actor, asking, at_rest, chunk, echo, status
+from a2a_server.ports.agent import Outlet
+from a2a_server.ports.turn_request import TurnRequest
+from tests.bindings.actors import COMPLETED, INPUT, Actor, Gate, asking, at_rest, chunk, echo, remembers, status
 from tests.support.door_events import Event, loads
 from tests.support.door_old import WHERE, OldClient, Where, checked, kinds, old_serving, request, say, tell
 from tests.support.stage import Stage
@@ -95,6 +97,30 @@ async def test_a_question_is_not_final_where_streams_stay_open(form: str, where:
         await client.call("message/send", say("red", taskId=task_id))
         assert kinds(await reading)[-3:] == ["input-required", "working", "completed!"]
         await at_rest(world)
+
+
+@pytest.mark.req("LRPC-05", "SEND-13")
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_question_is_not_final_while_a_message_waits_for_its_turn(form: str, where: Where) -> None:
+    """The stream goes on with that message; a gateway elsewhere must not guess otherwise."""
+    gate = Gate()
+
+    async def act(request: TurnRequest, outlet: Outlet) -> None:
+        if not gate.opened.is_set():
+            await gate.wait()
+            outlet.emit(status(INPUT, "Which colour?"))
+        else:
+            outlet.emit(status(COMPLETED))
+
+    async with old_serving(Actor(act), where) as (world, client):
+        task = await client.call("message/send", {**say(), "configuration": {"blocking": False}})
+        await gate.reached.wait()
+        reading = asyncio.ensure_future(message(client, form, "red", taskId=task["id"]))
+        await remembers(world, task["id"], 2)
+        gate.open()
+        found = kinds(await reading)
+        assert found[-3:] == ["input-required", "working", "completed!"]
+        assert sum(kind.endswith("!") for kind in found) == 1
 
 
 async def the_only_task(client: OldClient, state: str) -> str:

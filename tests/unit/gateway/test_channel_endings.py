@@ -1,12 +1,17 @@
 """Which items of a channel's stream are taken for its last one (spec: CONF-06, CONF-11)."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
+import grpc
 import pytest
 
 from a2a_server.domain import events
+from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.errors import A2AError
-from gateway.channel.endings import IN_BAND_KEY, Endings, alone
+from gateway.channel import endings
+from gateway.channel.endings import IN_BAND_KEY, Ending, Endings, with_ending
 from gateway.channel.replay import Item
 from generated import a2a_pb2 as pb
 
@@ -17,20 +22,24 @@ def status(state: pb.TaskState, **metadata: Any) -> Item:
     return Item(7, pb.StreamResponse(status_update=update).SerializeToString())
 
 
-@pytest.mark.req("LRPC-05")
+@pytest.mark.req("LRPC-05", "LOLD-04")
 @pytest.mark.parametrize("keep_open", [False, True])
 @pytest.mark.parametrize("state", pb.TaskState.values())
 @pytest.mark.parametrize("metadata", [{}, {"inBand": True}, {"inBand": False}, {"inBand": "yes"}])
-def test_it_is_as_the_server_itself_ends_streams(
+def test_an_event_tells_the_end_or_leaves_it_open_or_rules_it_out(
     state: pb.TaskState,
     metadata: dict[str, Any],
     keep_open: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     item = status(state, **metadata)
-    batch = Endings(keep_open_on_input=keep_open)(item)
-    event = pb.StreamResponse.FromString(item.wire)
-    assert list(batch) == [item]
-    assert getattr(batch, "ends", False) == events.closes_stream(event, keep_open_on_input=keep_open)
+    tells = Endings(keep_open_on_input=keep_open).of(item)
+    closes = events.closes_stream(pb.StreamResponse.FromString(item.wire), keep_open_on_input=keep_open)
+    if state == pb.TASK_STATE_UNSPECIFIED:
+        assert tells is None  # nobody knows what it means; the end of the stream does tell
+    elif closes and state not in TERMINAL:
+        assert tells is None  # unless more messages wait
+    else:
+        assert tells is closes
 
 
 def test_it_knows_the_servers_mark() -> None:
@@ -47,16 +56,90 @@ def test_it_knows_the_servers_mark() -> None:
     ],
 )
 def test_what_has_no_place_for_it_is_not_looked_at(item: pb.StreamResponse) -> None:
-    batch = Endings(keep_open_on_input=False)(Item(1, item.SerializeToString()))
-    assert type(batch) is tuple
-
-
-def test_who_cannot_tell_the_difference_is_spared_it() -> None:
-    batch = alone(status(pb.TASK_STATE_COMPLETED))
-    assert type(batch) is tuple
+    assert Endings(keep_open_on_input=False).of(Item(1, item.SerializeToString())) is False
 
 
 def test_what_is_no_event_is_the_upstreams_fault() -> None:
     with pytest.raises(A2AError) as caught:
-        Endings(keep_open_on_input=False)(Item(0, status(pb.TASK_STATE_COMPLETED).wire[:-1]))
+        Endings(keep_open_on_input=False).of(Item(0, status(pb.TASK_STATE_COMPLETED).wire[:-1]))
     assert "well-formed lf.a2a.v1.StreamResponse" in caught.value.message
+
+
+class Call:
+    """A call whose messages come when the test says so; at their end nothing, or an error."""
+
+    def __init__(self, *wires: Any) -> None:
+        self.coming: asyncio.Queue[Any] = asyncio.Queue()
+        for wire in wires:
+            self.coming.put_nowait(wire)
+
+    async def read(self) -> Any:
+        found = await self.coming.get()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def batches(self) -> AsyncGenerator[Sequence[Item], None]:
+        return with_ending(self, lambda wire: Item(0, wire), Endings(keep_open_on_input=False))
+
+
+def ends(batch: Sequence[Item]) -> bool:
+    return isinstance(batch, Ending)
+
+
+WORKING, ASKING, DONE, UNKNOWN = (
+    status(state).wire
+    for state in (
+        pb.TASK_STATE_WORKING,
+        pb.TASK_STATE_INPUT_REQUIRED,
+        pb.TASK_STATE_COMPLETED,
+        pb.TASK_STATE_UNSPECIFIED,
+    )
+)
+
+
+@pytest.mark.req("LRPC-05", "LOLD-04")
+@pytest.mark.parametrize(
+    ("wires", "expected"),
+    [
+        ([WORKING, ASKING], [False, True]),
+        ([WORKING, ASKING, WORKING, DONE], [False, False, False, True]),
+        ([ASKING, ASKING, ASKING], [False, False, True]),
+        ([WORKING, UNKNOWN], [False, True]),
+        ([UNKNOWN, WORKING], [False, False]),
+        ([], []),
+    ],
+)
+async def test_the_last_of_a_stream_is_known_as_such(wires: list[bytes], expected: list[bool]) -> None:
+    found = [batch async for batch in Call(*wires, grpc.aio.EOF).batches()]
+    assert [item.wire for batch in found for item in batch] == wires
+    assert [ends(batch) for batch in found] == expected
+
+
+@pytest.mark.req("LRPC-05")
+async def test_nobody_waits_long_for_an_end_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endings, "SUSPENSE", 0.01)
+    call = Call(ASKING)
+    batches = call.batches()
+    assert not ends(await anext(batches))
+    call.coming.put_nowait(DONE)
+    assert ends(await anext(batches))
+    await batches.aclose()
+
+
+async def test_a_stream_that_breaks_off_behind_a_question_has_not_ended_with_it() -> None:
+    batches = Call(ASKING, ConnectionError("gone")).batches()
+    assert not ends(await anext(batches))
+    with pytest.raises(ConnectionError):
+        await anext(batches)
+
+
+async def test_what_was_read_ahead_is_given_up_with_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endings, "SUSPENSE", 0.01)
+    before = asyncio.all_tasks()
+    batches = Call(ASKING).batches()
+    await anext(batches)
+    assert len(asyncio.all_tasks() - before) == 1
+    await batches.aclose()
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
