@@ -18,6 +18,7 @@ from a2a_server.compat import events
 from a2a_server.compat.calls import CALLS, Call, Translate
 from a2a_server.compat.options import DEFAULT, Options
 from a2a_server.compat.spelling import named, respell
+from a2a_server.compat.tenants import refuse_tenant
 from a2a_server.errors import A2AError, ErrorCodes
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.subscribe import TaskOverError
@@ -85,13 +86,13 @@ class LegacyServicer:
         return peer.handlers(service, self._unary, self._streaming)
 
     def _unary(self, method: MethodDescriptor) -> Unary:
-        rpc, kind, call = method.name, GetMessageClass(method.input_type), CALLS[method.name]
+        rpc, call = method.name, CALLS[method.name]
         downgrade = cast("Translate", call.answer)
         ask = self._whole_list if rpc == "ListTaskPushNotificationConfig" else self._ask
 
         async def handle(raw: bytes, context: Context) -> bytes:
             try:
-                legacy = decode(kind, raw)
+                legacy = self._decode(method, raw)
                 asked = self._asked(call, legacy, context)
                 reply = await ask(call, call.request(legacy, self._options), asked.envelope)
                 answer = downgrade(reply.message, self._options)
@@ -122,11 +123,11 @@ class LegacyServicer:
         return Reply(whole, b"", type(whole), reply.metadata)
 
     def _streaming(self, method: MethodDescriptor) -> Streaming:
-        rpc, kind, call = method.name, GetMessageClass(method.input_type), CALLS[method.name]
+        rpc, call = method.name, CALLS[method.name]
 
         async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
             try:
-                legacy = decode(kind, raw)
+                legacy = self._decode(method, raw)
                 asked = self._asked(call, legacy, context)
                 request = call.request(legacy, self._options)
                 async with aclosing(self._items(call, request, asked, context)) as items:
@@ -160,6 +161,11 @@ class LegacyServicer:
                 await context.send_initial_metadata(metadata)
             seen = pb.StreamResponse(task=cast("pb.Task", reply.message))
             yield events.downgrade(seen, self._options, last=True).SerializeToString()
+
+    def _decode(self, method: MethodDescriptor, raw: bytes) -> Message:
+        legacy = decode(GetMessageClass(method.input_type), raw)
+        refuse_tenant(method.name, legacy)
+        return legacy
 
     def _asked(self, call: Call, legacy: Message, context: Context) -> Asked:
         metadata = peer.metadata_of(context)

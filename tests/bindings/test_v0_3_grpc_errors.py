@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.message_factory import GetMessageClass
 
 from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.agents import Extension
@@ -336,3 +337,44 @@ async def test_the_unexpected_reveals_nothing() -> None:
             refusal = await refused(call())
             assert (refusal.code.name, refusal.message) == ("INTERNAL", "InternalError: Internal error."), rpc
             assert set(refusal.metadata) == {"incident"}
+
+
+# -- tenants
+
+
+TENANTS = {
+    "SendMessage": 4,
+    "SendStreamingMessage": 4,
+    "GetTask": 3,
+    "CancelTask": 2,
+    "TaskSubscription": 2,
+    "CreateTaskPushNotificationConfig": 4,
+    "GetTaskPushNotificationConfig": 2,
+    "ListTaskPushNotificationConfig": 4,
+    "DeleteTaskPushNotificationConfig": 2,
+    "GetAgentCard": 1,
+}
+"""Where clients of the draft put it, whose service has 0.3's name."""
+
+
+@pytest.mark.req("TENA-03", "TENA-05")
+@pytest.mark.parametrize("rpc", RPCS)
+async def test_a_tenant_that_0_3_has_no_place_for_is_refused_and_not_dropped(rpc: str) -> None:
+    number = TENANTS[rpc]
+    request = GetMessageClass(v03.DESCRIPTOR.services_by_name["A2AService"].methods_by_name[rpc].input_type)()
+    request.MergeFromString(bytes([number << 3 | 2, 5]) + b"north")
+    async with serving(Stage().agent) as world:
+        call = getattr(world.old, rpc)(request)
+        refusal = await refused(call.read() if hasattr(call, "read") else call)
+        assert (refusal.code.name, refusal.reason) == ("INVALID_ARGUMENT", "INVALID_PARAMS")
+        text = "0.3 has none over gRPC; call lf.a2a.v1, or REST or JSON-RPC under the tenant's path"
+        assert refusal.fields == {"tenant": text}
+        assert not (await world.stub.ListTasks(pb.ListTasksRequest())).tasks
+
+
+async def test_other_members_that_0_3_does_not_know_are_ignored_as_protobuf_has_it() -> None:
+    async with serving(Stage().agent) as world:
+        for unknown in (bytes([9 << 3 | 2, 5]) + b"hello", bytes([4 << 3, 5]), bytes([4 << 3 | 2, 0])):
+            request = tell()
+            request.MergeFromString(unknown)
+            assert (await send(world, request)).status.state == v03.TASK_STATE_COMPLETED
