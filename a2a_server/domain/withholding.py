@@ -24,11 +24,12 @@ def kept_of(task: pb.Task, message: pb.Message) -> pb.Message | None:
     """What to keep in place of a message to this task; None when the message itself may be kept.
 
     Whatever answers a sensitive request is withheld as a whole: a client that knows nothing of the extension puts the
-    value into its text. Once the request is no longer open, results for it are recognised by its id.
+    value into its text. Once the request is no longer open, results for it are recognised by its id, and an answer in
+    words that is sent again by its own.
     """
     request = open_request(task.status)
     if request is None:
-        request = sensitive_request(task.history, message)
+        request = sensitive_request(task.history, message) or answered_before(task.history, message)
     return redacted(message, request) if request is not None and request.sensitive else None
 
 
@@ -39,6 +40,19 @@ def sensitive_request(history: Iterable[pb.Message], message: pb.Message) -> Inp
         return None
     requests = (request for said in history if (request := request_in(said)) is not None)
     return next((request for request in requests if request.sensitive and request.request_id in ids), None)
+
+
+def answered_before(history: Iterable[pb.Message], message: pb.Message) -> InputRequest | None:
+    """The request that a message of this id has answered already, if it was the next thing said."""
+    asked = None
+    for said in history:
+        if said.role == pb.ROLE_AGENT:
+            asked = request_in(said)
+        elif said.message_id == message.message_id and asked is not None:
+            return asked
+        else:
+            asked = None
+    return None
 
 
 def redacted(message: pb.Message, request: InputRequest) -> pb.Message:

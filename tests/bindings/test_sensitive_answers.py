@@ -189,6 +189,28 @@ async def test_an_answer_that_comes_twice_is_withheld_twice(store: Store, tmp_pa
 
 
 @pytest.mark.req("XTRA-04", "SEND-13")
+async def test_an_answer_in_words_that_is_sent_again_is_withheld_twice(store: Store, tmp_path: Path) -> None:
+    """As by a client that has waited long enough: nothing is asked any more, but its id is that of the answer."""
+    guard = Guard()
+    guard.release.clear()
+    async with serving(guard.agent, store=store) as world:
+        task = await world.send(say(skill="secret"))
+        for _ in range(3):
+            sent = await world.send(in_words(task, configuration=SOON, message_id="m-2"))
+            assert [part.text for part in sent.history[-1].parts] == [REDACTED]
+        await world.reaches(task.id, WORKING)
+        plain = await world.send(say("Hurry!", task_id=task.id, configuration=SOON, message_id="m-3"))
+        again = await world.send(say("Hurry!", task_id=task.id, configuration=SOON, message_id="m-3"))
+        assert [sent.history[-1].parts[0].text for sent in (plain, again)] == ["Hurry!"] * 2
+        guard.release.set()
+        done = await world.reaches(task.id, COMPLETED)
+        assert [turn.text for turn in guard.turns[1:]] == [SECRET] * 3 + ["Hurry!"] * 2
+        assert SECRET not in shown([done])
+        await at_rest(world)
+    assert SECRET.encode() not in kept(store, tmp_path)
+
+
+@pytest.mark.req("XTRA-04", "SEND-13")
 async def test_what_waits_is_withheld_and_comes_in_its_own_turn(store: Store, tmp_path: Path) -> None:
     """Two answers to a turn that has asked and does not listen: each gets a turn, with the history up to itself."""
     guard = Guard()

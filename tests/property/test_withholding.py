@@ -113,6 +113,15 @@ def test_who_is_withheld(data: st.DataObject, request: InputRequest) -> None:
     assert (kept_of(asked, message) is not None) == (request.sensitive and answering)
     assert kept_of(pb.Task(history=[message]), message) is None or request_in(message) is not None
 
+    question, answered = pb.Message(), redacted(message, request)
+    question.CopyFrom(task.status.message)
+    question.role, message.role, answered.role = pb.ROLE_AGENT, pb.ROLE_USER, pb.ROLE_USER
+    for words_between in (0, 1):
+        said = [question, *[pb.Message(message_id="other", role=pb.ROLE_USER)] * words_between, answered]
+        asked = pb.Task(status=pb.TaskStatus(state=pb.TASK_STATE_WORKING), history=said)
+        again = answering or not words_between
+        assert (kept_of(asked, message) is not None) == (request.sensitive and again)
+
 
 @pytest.mark.req("XTRA-02")
 @given(st.data(), REQUESTS)
