@@ -146,11 +146,11 @@ class A2AError(Exception):
         self.retry_after = retry_after
 
 
-def refuse(violations: Sequence[Violation]) -> NoReturn:
-    """Raise one validation error that names all faults (ERRS-05)."""
-    count = len(violations)
+def refuse(violations: Sequence[Violation], *, more: bool = False) -> NoReturn:
+    """Raise one validation error that names all faults (ERRS-05); there may be `more` than were looked for."""
+    count, least = len(violations), "At least " if more else ""
     head = violations[0]
-    message = f"{head.field}: {head.description}" if count == 1 else f"{count} fields of the request are wrong."
+    message = f"{head.field}: {head.description}" if count == 1 else f"{least}{count} fields of the request are wrong."
     raise A2AError(Reason.INVALID_PARAMS, message, violations=violations)
 
 
@@ -170,6 +170,8 @@ def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status
     status = status_pb2.Status(code=error.reason.status(codes), message=_clip(error.message, _LONGEST_MESSAGE))
     for detail in _details_of(error):
         status.details.add().Pack(detail)
+        if isinstance(detail, details.BadRequest) and len(detail.field_violations) < len(error.violations):
+            status.message += f" The first {len(detail.field_violations)} are listed."
     return status
 
 

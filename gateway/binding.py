@@ -45,7 +45,7 @@ def bind(
     if from_url is not None and from_body is not None:
         faults.extend(merge(from_body, from_url))
     if faults:
-        refuse(faults[:MOST])
+        refuse(faults[:MOST], more=len(faults) >= MOST)
     if from_body is not None:
         return from_body
     return plan.request() if from_url is None else from_url
@@ -144,5 +144,8 @@ def _read(plan: _Plan, body: bytes, codec: Codec, faults: list[Violation], max_d
         value = loads(body, max_depth=max_depth)
     except A2AError as error:
         faults.append(Violation("body", error.message))
+        return None
+    if not plan.member and not isinstance(value, dict):
+        faults.append(Violation("body", f"must be an object, got {shown(value)}"))
         return None
     return _judged(faults, codec, {plan.member: value} if plan.member else value, plan.request)

@@ -122,9 +122,9 @@ class Calls:
         found = self.header_map.incoming(request.headers)
         for name, value in query:
             if name == VERSION:  # as parameter (VERS-06); pipelines refuse values that differ
-                found.metadata[headers.VERSION] = (*found.metadata.get(headers.VERSION, ()), value)
+                found.metadata[headers.VERSION] = (*found.metadata.get(headers.VERSION, ()), _sendable(name, value))
             elif name == CURSOR:
-                _agree(found.metadata, value)
+                _agree(found.metadata, _sendable(name, value))
         profile = self.profile
         if profile.metadata:
             found.metadata.update(profile.metadata)
@@ -139,6 +139,13 @@ class Calls:
 def _reads(method: MethodDescriptor) -> bool:
     """Whether a call changes nothing, so that its answer may well be given again."""
     return bool(method.GetOptions().Extensions[annotations_pb2.http].WhichOneof("pattern") == "get")
+
+
+def _sendable(name: str, value: str) -> str:
+    """Refuse, as in a header, what no metadata can hold."""
+    if not value.isascii() or not value.isprintable():
+        refuse([Violation(name, "must be printable ASCII")])
+    return value
 
 
 def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:

@@ -161,5 +161,5 @@ def _is_known(request: web.BaseRequest, tag: str, since: int) -> bool:
         return tag in tags or tags == ["*"]
     try:
         return parsedate_to_datetime(request.headers.get("If-Modified-Since", "")).timestamp() >= since
-    except ValueError:
+    except (ValueError, OverflowError):
         return False

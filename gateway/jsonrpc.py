@@ -29,8 +29,8 @@ NULL = b"null"
 """The id of a request that has none, or none that can be read."""
 _LONGEST_NAME = 100
 _LONGEST_ID = 1024  # every event of a stream repeats it
-_LARGEST_ID = 2**53
-"""Beyond this a number may have changed on its way; within it every JSON reader agrees."""
+_EXACT = 2**53
+"""Beyond this JSON's reader here may have changed a number that is written with a point or an exponent."""
 
 
 class Envelope(NamedTuple):
@@ -144,14 +144,14 @@ def id_of(value: object) -> bytes:
     if "id" not in value:
         wrong(Reason.INVALID_REQUEST, "id", "is required; notifications are not served")
     found = value["id"]
-    if type(found) is int and 0 <= found < _LARGEST_ID:  # as most clients have it
+    if type(found) is int:  # as most clients have it; of up to 64 bits, larger ones are read as floats
         return str(found).encode()
     if isinstance(found, bool) or not (found is None or isinstance(found, str | int | float)):
         wrong(Reason.INVALID_REQUEST, "id", "must be a string, a number or null")
     if isinstance(found, str) and len(found) > _LONGEST_ID:
         wrong(Reason.INVALID_REQUEST, "id", f"must have at most {_LONGEST_ID} characters, got {len(found)}")
-    if isinstance(found, float | int) and not -_LARGEST_ID < found < _LARGEST_ID:
-        wrong(Reason.INVALID_REQUEST, "id", "must be a string, or a number below 2^53, which every JSON reader keeps")
+    if isinstance(found, float) and not -_EXACT < found < _EXACT:
+        wrong(Reason.INVALID_REQUEST, "id", "must be a string, a whole number of at most 64 bits, or one below 2^53")
     return bytes(memoryview(orjson.dumps(found)))  # streams keep it, and orjson's own takes 4 KiB
 
 

@@ -55,7 +55,7 @@ def raise_faults(faults: Faults) -> NoReturn:
     violations = [Violation(path.removeprefix("."), text) for path, text in faults.found]
     if not violations[0].field:
         raise A2AError(Reason.INVALID_PARAMS, f"The JSON {violations[0].description}.", violations=violations)
-    refuse(violations)
+    refuse(violations, more=len(violations) >= MOST)
 
 
 def key_path(key: object) -> str:

@@ -1,6 +1,9 @@
 """Free-form JSON inside messages: Struct, Value and ListValue (spec: JSON-06).
 
 Written by hand and not generated: their shape is known, they contain themselves, and in them null is a value.
+
+protobuf's parsers stop at a hundred messages inside each other, of which an object takes three (Value, Struct and the
+map's entry) and a list two. What no server could read is refused here, where the client can be told which field it is.
 """
 
 from __future__ import annotations
@@ -9,10 +12,16 @@ from typing import Final
 
 from google.protobuf import struct_pb2
 
-from gateway.codec.faults import WRONG, key_path, note
+from gateway.codec.faults import WRONG, Faults, key_path, note
 from gateway.codec.scalars import number
 
 EXPECTED: Final = "a JSON value"
+
+_ROOM: Final = 90
+"""Messages inside each other; ten more are for what is around a value."""
+_ENTRY: Final = 2
+"""What a member of an object takes: the map's entry and a Value."""
+TOO_DEEP: Final = f"nests too deeply; at most {_ROOM // 3} objects or {_ROOM // 2} lists inside each other"
 
 
 def write_struct(struct: struct_pb2.Struct) -> dict[str, object]:
@@ -40,44 +49,82 @@ def write_value(value: struct_pb2.Value) -> object:
 
 
 def read_struct(value: object, struct: struct_pb2.Struct) -> None:
+    try:
+        _read_object(value, struct, _ROOM - 1)
+    except TooDeepError:
+        raise _too_deep() from None
+
+
+def read_list(value: object, values: struct_pb2.ListValue) -> None:
+    try:
+        _read_items(value, values, _ROOM - 1)
+    except TooDeepError:
+        raise _too_deep() from None
+
+
+def read_value(item: object, value: struct_pb2.Value) -> None:
+    try:
+        _read_any(item, value, _ROOM)
+    except TooDeepError:
+        raise _too_deep() from None
+
+
+class TooDeepError(RuntimeError):
+    """Not one of the faults that are told where they are: what nests too deeply does so as a whole."""
+
+
+def _too_deep() -> Faults:
+    faults = Faults()
+    faults.add("", TOO_DEEP)
+    return faults
+
+
+def _read_object(value: object, struct: struct_pb2.Struct, room: int) -> None:
     if type(value) is not dict:
         raise TypeError
     struct.SetInParent()
+    if value and room < _ENTRY:
+        raise TooDeepError
     fields, faults = struct.fields, None
     for key, item in value.items():
         try:
-            read_value(item, fields[key])
+            _read_any(item, fields[key], room - _ENTRY)
         except WRONG as error:
             faults = note(faults, key_path(key), EXPECTED, item, error)
     if faults:
         raise faults
 
 
-def read_list(value: object, values: struct_pb2.ListValue) -> None:
+def _read_items(value: object, values: struct_pb2.ListValue, room: int) -> None:
     if type(value) is not list:
         raise TypeError
     values.SetInParent()
+    if value and not room:
+        raise TooDeepError
     add, faults = values.values.add, None
     for index, item in enumerate(value):
         try:
-            read_value(item, add())
+            _read_any(item, add(), room - 1)
         except WRONG as error:
             faults = note(faults, f"[{index}]", EXPECTED, item, error)
     if faults:
         raise faults
 
 
-def read_value(item: object, value: struct_pb2.Value) -> None:
+def _read_any(item: object, value: struct_pb2.Value, room: int) -> None:
     if type(item) is str:
         value.string_value = item
     elif type(item) is float or type(item) is int:
         value.number_value = item
     elif type(item) is bool:
         value.bool_value = item
-    elif type(item) is dict:
-        read_struct(item, value.struct_value)
-    elif type(item) is list:
-        read_list(item, value.list_value)
+    elif type(item) is dict or type(item) is list:
+        if not room:
+            raise TooDeepError
+        if type(item) is dict:
+            _read_object(item, value.struct_value, room - 1)
+        else:
+            _read_items(item, value.list_value, room - 1)
     elif item is None:
         value.null_value = struct_pb2.NULL_VALUE
     else:

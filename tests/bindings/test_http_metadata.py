@@ -104,6 +104,19 @@ async def test_the_version_is_a_header_or_a_parameter(open_world: tuple[world.Wo
         assert failure(await once(port, bad)) == "VERSION_NOT_SUPPORTED"
 
 
+@pytest.mark.req("VERS-06", "DOOR-02", "DOOR-03")
+@pytest.mark.parametrize("send", SENDS.values(), ids=SENDS)
+@pytest.mark.parametrize(("name", "value"), [("A2A-Version", "%00"), ("lastEventId", "%C3%A9"), ("lastEventId", "%0A")])
+async def test_parameters_that_no_metadata_can_hold_are_refused(
+    open_world: tuple[world.World, Stage], send: bytes, name: str, value: str
+) -> None:
+    """Whether there is any metadata on the way or not."""
+    opened, _ = open_world
+    answer = await once(port_of(opened), at(send, f"{name}={value}"))
+    assert failure(answer) == "INVALID_PARAMS"
+    assert f"{name}: must be printable ASCII" in answer.json["error"]["message"]
+
+
 # -- grpc-gateway's conventions, before a server that is not ours
 
 

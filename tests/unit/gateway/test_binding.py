@@ -288,7 +288,8 @@ class TestBody:
 
     @pytest.mark.parametrize("body", [b"null", b"[]", b'"x"', b"7"])
     def test_it_must_be_an_object(self, body: bytes) -> None:
-        assert "must be an object" in faults("POST", "/message:send", body=body)[""]
+        assert "must be an object" in faults("POST", "/message:send", body=body)["body"]
+        assert "must be an object" in faults("POST", "/tasks/t:cancel", body=body)["body"]
 
     def test_it_must_be_json(self) -> None:
         told = faults("POST", "/tasks/t:cancel", [("id", "u")], b"{")

@@ -186,6 +186,7 @@ def test_anybody_may_keep_the_card_for_a_while() -> None:
         ([("If-None-Match", '"a"'), ("If-Modified-Since", formatdate(usegmt=True))], False),  # the tag rules
         ([("If-Modified-Since", SINCE)], True),
         ([("If-Modified-Since", "Mon, 01 Jan 2001 00:00:00 GMT")], False),
+        ([("If-Modified-Since", "Mon, 01 Jan 2001 00:00:00 +9999999999999")], False),
         ([("If-Modified-Since", "yesterday")], False),
         ([("If-Modified-Since", "")], False),
         ([], False),
