@@ -31,7 +31,8 @@ test: .venv/.dev clients ## run the tests and measure their coverage (ARGS="-k n
 
 test-compiled: compiled ## run what tests the server from outside against compiled modules
 	cd $(FAST) && ../../$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile -p no:cacheprovider \
-		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e $(ARGS)
+		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e tests/unit/operations/test_first_step.py \
+		tests/property/test_task_image.py $(ARGS)
 
 gen: .venv/.dev ## make generated/ from proto/
 	$(BIN)/python proto/generate.py

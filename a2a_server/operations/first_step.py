@@ -14,26 +14,24 @@ from contextvars import copy_context
 from typing import Any, Final
 
 Steps = Coroutine[Any, Any, None]
-Adopt = Callable[[asyncio.Task[None] | None], None]
 
-NAME = "turn"
-OVER: Final = object()
+_OVER: Final = object()
 
 
-def begin(steps: Steps, adopt: Adopt) -> None:
+def begin(steps: Steps, adopt: Callable[[asyncio.Task[None]], None]) -> None:
     """Run a coroutine to where it first waits, or to its end; its task, which is shown before, does the rest."""
     loop = asyncio.get_running_loop()
     starter = asyncio.current_task(loop)
     context = copy_context()
     waits_for: list[Any] = []
     rest = _carry_on(steps, waits_for)
-    task = asyncio.Task(rest, loop=loop, name=NAME, context=context)
+    task = asyncio.Task(rest, loop=loop, name="turn", context=context)
     adopt(task)
     if starter is not None:
         _leave_task(loop, starter)
     _enter_task(loop, task)
     try:
-        if (wanted := context.run(first, steps)) is not OVER:
+        if (wanted := context.run(_first, steps)) is not _OVER:
             waits_for.append(wanted)
             rest.send(None)  # or a cancel that comes before the loop turns would end it unbegun
     finally:
@@ -42,15 +40,15 @@ def begin(steps: Steps, adopt: Adopt) -> None:
             _enter_task(loop, starter)
 
 
-def first(steps: Steps) -> Any:  # noqa: ANN401 - whatever the loop knows
-    """What a coroutine waits for first, or OVER: `send` would raise that, for the price of five such calls."""
-    return next(steps.__await__(), OVER)
+def _first(steps: Steps) -> Any:  # noqa: ANN401 - whatever the loop knows
+    """What a coroutine waits for first, or _OVER: `send` would raise that, for the price of five such calls."""
+    return next(steps.__await__(), _OVER)
 
 
 async def _carry_on(steps: Steps, waits_for: list[Any]) -> None:
     """What is left of the coroutine when it has taken its first step, and waits for something; else nothing."""
     if waits_for:
-        await _Rest(steps, waits_for[0])
+        await _Rest(steps, waits_for.pop())  # or it would be kept as long as the turn
 
 
 class _Rest:
@@ -63,13 +61,13 @@ class _Rest:
         self._waits_for = waits_for
 
     def __await__(self) -> Generator[Any, Any, None]:
-        steps, waits_for = self._steps, self._waits_for
+        steps, waits_for, self._waits_for = self._steps, self._waits_for, None
         try:
             try:
                 yield
             except asyncio.CancelledError as canceled:
                 # By whoever was faster than the loop. The task does not know yet what it waits for, and we do.
-                if waits_for is None or not waits_for.cancel():
+                if waits_for is None or not waits_for.cancel(*canceled.args):
                     waits_for = steps.throw(canceled)
             while True:
                 try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import structlog
 from google.protobuf import struct_pb2
@@ -18,6 +19,7 @@ from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.briefing import brief
 from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.failures import log_failure
+from a2a_server.operations.first_step import begin
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.inbox import Inbox
 from a2a_server.operations.job import Job
@@ -91,14 +93,14 @@ class Run:
         self.writer.hold()
         self.open()
         self._in_first_step = True
-        self.shop.standby.begin(self._drive(on_end), self._adopt)
+        begin(self._drive(on_end), self._adopt)
         self._in_first_step = False
         if not self.over:
             self.writer.let_go()
             if self._in_agent:
                 self._set_timer()
 
-    def _adopt(self, task: asyncio.Task[None] | None) -> None:
+    def _adopt(self, task: asyncio.Task[None]) -> None:
         self.task = task
 
     def open(self) -> None:
@@ -218,7 +220,8 @@ class Run:
         finally:
             self._plan = None
             self._in_agent = False
-            self._forget_signals()
+            if self._signaled:
+                await self._forget_signals()
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -227,11 +230,19 @@ class Run:
         if limit := self.shop.limits.turn_timeout:
             self._timer = asyncio.get_running_loop().call_later(limit, self._expire, limit)
 
-    def _forget_signals(self) -> None:
-        """An agent that swallowed its cancellation must not leave it to whatever this task does next."""
+    @property
+    def _signaled(self) -> bool:
+        """Whether the agent has left a cancellation, of its own or of ours, to whatever this task does next."""
         task = self.task
-        while task is not None and task.cancelling():
-            task.uncancel()
+        return task is not None and (task.cancelling() > 0 or getattr(task, "_must_cancel", False))
+
+    async def _forget_signals(self) -> None:
+        """Until Python 3.13 `uncancel` leaves a signal that is on its way, and the next to wait is the commit."""
+        assert self.task is not None  # noqa: S101 - it is signaled
+        while self.task.cancelling():
+            self.task.uncancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""

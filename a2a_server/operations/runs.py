@@ -297,7 +297,6 @@ class Runs:
         for run in list(self.live.values()):
             run.writer.close(shutting_down())  # the store is away, or the agent does not stop
         await self._wait(_LAST_STEPS)
-        self.shop.standby.close()
         self.shop.log.close(shutting_down())
 
     async def _wait(self, seconds: float) -> None:

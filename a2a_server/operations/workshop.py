@@ -11,7 +11,6 @@ from a2a_server.operations.log import EventLog
 from a2a_server.operations.push_desk import PushDesk
 from a2a_server.operations.push_relay import PushRelay
 from a2a_server.operations.slots import Slots
-from a2a_server.operations.standby import Standby
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.kept import Lease
@@ -42,7 +41,6 @@ class Workshop:
     """Whether the card declares them, so that agents may make some."""
     answer_by_reference: bool = False
     """Whether a tool result finds its task by a reference (XTRA-03)."""
-    standby: Standby = field(default_factory=Standby, init=False, repr=False)
     _newest_lease: list[Lease] = field(default_factory=lambda: [Lease("", 0)], init=False, repr=False)
 
     def lease(self) -> Lease:

@@ -18,9 +18,11 @@ class _WhichOf(Protocol):
 
 
 _MESSAGE: Any = pb.Message
+_SHARED: Final = _MESSAGE.HasField == pb.Task.HasField
+"""Not where protobuf is pure Python, as on musl: there each class has methods for itself."""
 
-has: Final = cast("_Has", _MESSAGE.HasField)
+has: Final = cast("_Has", _MESSAGE.HasField if _SHARED else lambda message, field: message.HasField(field))
 """Whether a field with presence is set."""
 
-which_of: Final = cast("_WhichOf", _MESSAGE.WhichOneof)
+which_of: Final = cast("_WhichOf", _MESSAGE.WhichOneof if _SHARED else lambda message, oneof: message.WhichOneof(oneof))
 """The member of a oneof that is set."""

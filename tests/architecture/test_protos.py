@@ -160,6 +160,9 @@ def test_every_rpc_has_a_plain_and_a_tenant_route() -> None:
             assert tenant == f"/{{tenant}}{plain}"
 
 
+STATUS, UPDATE = a2a_pb2.TaskStatus.DESCRIPTOR, a2a_pb2.TaskStatusUpdateEvent.DESCRIPTOR
+
+
 def routes(method: MethodDescriptor) -> list[str]:
     rule = method.GetOptions().Extensions[http]
     return [getattr(binding, binding.WhichOneof("pattern") or "") for binding in (rule, *rule.additional_bindings)]
@@ -179,6 +182,15 @@ def test_the_older_service_has_its_ten_rpcs() -> None:
         "ListTaskPushNotificationConfig": False,
         "DeleteTaskPushNotificationConfig": False,
         "GetAgentCard": False,
+    }
+
+
+def test_a_status_holds_what_is_written_by_hand() -> None:
+    """`domain/pieces.py` writes statuses that say nothing but when; a member that is added must not vanish there."""
+    fields = {kind.name: [field.name for field in kind.fields] for kind in (STATUS, UPDATE)}
+    assert fields == {
+        "TaskStatus": ["state", "message", "timestamp"],
+        "TaskStatusUpdateEvent": ["task_id", "context_id", "status", "metadata"],
     }
 
 

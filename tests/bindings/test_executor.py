@@ -198,6 +198,34 @@ async def test_an_accident_ends_the_task_and_not_the_call(store: Store, act: Act
         await at_rest(world)
 
 
+@pytest.mark.req("EXEC-04", "DURA-01")
+@pytest.mark.parametrize("step", ["first", "second"])
+@pytest.mark.parametrize("takes_back", [False, True])
+async def test_a_cancellation_that_the_agent_leaves_behind_hits_nobody(
+    store: Store,
+    step: str,
+    takes_back: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    """Next would be the commit of its own answer."""
+
+    async def act(request: TurnRequest, outlet: Outlet) -> None:
+        if step == "second":
+            await asyncio.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if takes_back:
+            task.uncancel()
+        outlet.emit(chunk("done"))
+        outlet.emit(status(COMPLETED))
+
+    async with serving(Actor(act), store=store) as world:
+        for _ in range(3):
+            task = await world.send(say(), timeout=10)
+            assert (task.status.state, task.artifacts[0].parts[0].text) == (COMPLETED, "done")
+        await at_rest(world)
+
+
 @pytest.mark.req("EXEC-04", "SEND-09")
 @pytest.mark.parametrize("act", [_crashes, _quits, _cancels_itself])
 async def test_an_accident_of_a_direct_turn_makes_a_failed_task(store: Store, act: Act) -> None:

@@ -155,7 +155,7 @@ async def test_a_waiting_task_costs_nothing(store: Store, stop: pb.TaskState) ->
     async with serving(Actor(act), store=store) as world:
         world_agent = world.core.shop.agent
         assert isinstance(world_agent, Actor)
-        await world.send(say())  # then gRPC has its own tasks, and one stands by for turns
+        await world.send(say())  # then gRPC has its own tasks
         await at_rest(world)
         tasks = len(asyncio.all_tasks())
         for number in range(20):

@@ -234,7 +234,7 @@ async def test_nothing_is_left_of_clients_that_vanish(store: Store) -> None:
         for task_id in ids:
             await world.reaches(task_id, COMPLETED)
         await at_rest(world)
-        await until(lambda: len(asyncio.all_tasks()) <= tasks_before + 1)  # one stands by for turns
+        await until(lambda: len(asyncio.all_tasks()) <= tasks_before)
 
 
 @pytest.mark.req("GEN-07")
