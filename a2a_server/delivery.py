@@ -71,7 +71,8 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
         longest_wait=push.retry_most,
         user_agent=_user_agent(),
         sign=Signer(keys, issuer, clock) if keys else None,
-        trust=Path(push.trust).read_text("utf-8") if push.trust else "",
+        # Words between certificates may be in any alphabet.
+        trust=Path(push.trust).read_text("ascii", "ignore") if push.trust else "",
     )
 
 

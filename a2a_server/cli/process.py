@@ -12,12 +12,14 @@ from typing import Any
 import click
 import uvloop
 
+from a2a_server.cli.given import Unusable
 from a2a_server.cli.loading import load_agent
 from a2a_server.cli.logging import configure
 from a2a_server.cli.tuning import patient_threads, rare_collections
+from a2a_server.delivery import UnusableKeys
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
-from a2a_server.serve import Server, Unusable, relaying, running
+from a2a_server.serve import UNUSABLE, Server, relaying, running
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address, StartError
 
@@ -42,7 +44,9 @@ def _run(process: Coroutine[Any, Any, None]) -> None:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(process)
-    except (StartError, StoreRefused, StoreUnavailable, *Unusable) as error:
+    except UnusableKeys as error:
+        raise Unusable(str(error)) from None
+    except (StartError, StoreRefused, StoreUnavailable, *UNUSABLE) as error:
         raise Failed(str(error)) from None
 
 

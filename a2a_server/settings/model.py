@@ -216,6 +216,9 @@ class Settings(BaseSettings):
             return missing, "", "certificate and key are needed together"
         if self.tls.client_ca and not self.tls.cert:
             return "tls.client_ca", self.tls.client_ca, "needs tls.cert and tls.key as well"
+        if bool(self.upstream.cert) != bool(self.upstream.key):
+            missing = "upstream.key" if self.upstream.cert else "upstream.cert"
+            return missing, "", "certificate and key are needed together"
         return None
 
     def _tenant_fault(self) -> tuple[str, object, str] | None:

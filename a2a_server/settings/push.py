@@ -15,6 +15,7 @@ from a2a_server.domain.addresses import Addresses, Network
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push_delivery import Patience
+from a2a_server.transport.pem import certificates_fault
 from gateway.options import Names
 
 Count = Annotated[int, Ge(1)]
@@ -107,9 +108,13 @@ class Push(BaseModel):
 
     @field_validator("trust")
     @classmethod
-    def _is_a_file(cls, value: str) -> str:
-        if value:
-            _read(_FILE + value)
+    def _holds_certificates(cls, value: str) -> str:
+        try:
+            fault = certificates_fault(Path(value).read_bytes()) if value else ""
+        except OSError as error:
+            raise ValueError(f"cannot be read: {error.strerror}") from None
+        if fault:
+            raise ValueError(fault)
         return value
 
     @property
