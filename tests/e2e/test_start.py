@@ -23,6 +23,19 @@ def refusal(code: int, *arguments: str, cwd: Path, **variables: str) -> str:
     return line.removeprefix("Error: ")
 
 
+NO_SKILL = """
+from a2a_server.agents import Agent
+
+agent = Agent(name="A", description="Does nothing.", version="1")
+"""
+
+
+def test_an_agent_without_skills(tmp_path: Path) -> None:
+    (tmp_path / "noskill.py").write_text(NO_SKILL)
+    said = "agent = 'noskill.py': Agent 'A' has no skill: decorate a function with @agent.skill(…)."
+    assert refusal(2, *SERVE, "none", "noskill.py", cwd=tmp_path) == said
+
+
 # -- TLS
 
 
