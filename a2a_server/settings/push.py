@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push_delivery import Patience
 from a2a_server.transport.pem import certificates_fault
-from gateway.options import Names
+from gateway.options import Names, split
 
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
@@ -24,16 +24,7 @@ Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 _FILE = "file:"
 
 
-def _listed(value: object) -> object:
-    """Read keys as an environment variable spells them: separated by commas, or as a JSON array."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("["):
-        return tuple(json.loads(value))
-    return tuple(text.strip() for text in value.split(",") if text.strip())
-
-
-Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_listed)]
+Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]
 
 
 class Push(BaseModel):

@@ -245,7 +245,7 @@ UPSTREAM = ("--upstream", "127.0.0.1:1")
         ([*UPSTREAM, "--ca", "junk.pem"], 1, "upstream.ca: 'junk.pem' is not a PEM file"),
         ([*UPSTREAM, "--card", "none.json"], 1, "gateway.card: cannot read 'none.json': No such file"),
         ([*UPSTREAM, "--card", "junk.pem"], 1, "gateway.card: 'junk.pem' is no agent card"),
-        (["--log-level", "loud", *UPSTREAM], 2, "log.level = 'loud' (flag): Input should be"),
+        (["--log-level", "loud", *UPSTREAM], 2, "log.level = 'loud' (flag): must be debug, info, warning or error"),
     ],
 )
 def test_what_cannot_be_relayed_is_said(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:

@@ -189,7 +189,10 @@ def test_addresses_read_as_they_print(text: str, address: Address, *, loopback: 
     assert address.loopback is loopback
 
 
-@pytest.mark.parametrize("text", ["", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "::1:80", "[]:1"])
+@pytest.mark.parametrize(
+    "text",
+    ["", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "::1:80", "[]:1", "a/b:1", "ann@b:1", "a b:1"],
+)
 def test_other_spellings_are_no_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="must be HOST:PORT"):
         Address.parse(text)
