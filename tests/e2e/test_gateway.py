@@ -220,7 +220,8 @@ def test_what_it_does_is_set_by_flags_file_and_environment(tmp_path: Path) -> No
 
 
 def test_a_card_may_come_from_a_file(tmp_path: Path) -> None:
-    card = {"name": "Filed", "description": "From a file.", "version": "7", "skills": []}
+    modes: dict[str, Any] = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
+    card = {"name": "Filed", "description": "From a file.", "version": "7", "capabilities": {}, "skills": [], **modes}
     (tmp_path / "card.json").write_text(json.dumps(card))
     with gateway("--upstream", "127.0.0.1:1", "--card", "card.json", cwd=tmp_path) as door:
         shown = door.ask("GET", "/.well-known/agent-card.json")[2]

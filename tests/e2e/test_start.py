@@ -36,6 +36,13 @@ def test_an_agent_without_skills(tmp_path: Path) -> None:
     assert refusal(2, *SERVE, "none", "noskill.py", cwd=tmp_path) == said
 
 
+def test_a_card_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "card.json").write_text('{"nope": 1}')
+    said = refusal(1, *GATEWAY, "--card", "card.json", cwd=tmp_path)
+    assert said.startswith("gateway.card: 'card.json' is no agent card: it lacks name, description, version")
+    assert said.endswith("; cards have no member nope")
+
+
 # -- TLS
 
 
