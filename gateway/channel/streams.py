@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 
 from a2a_server.errors import A2AError
+from gateway.channel.presence import Presence
 from gateway.channel.refusals import pairs, refusal_of
 from gateway.channel.replay import Item, Numbers
 from gateway.upstream import Metadata
@@ -21,7 +22,7 @@ class ChannelStream:
 
     def __init__(
         self,
-        begin: Callable[[], Any],
+        begin: Callable[[], tuple[Any, Presence]],
         seconds: float | None,
         numbers: Numbers,
         streams: set[ChannelStream],
@@ -47,14 +48,16 @@ class ChannelStream:
 
     async def _read(self) -> AsyncIterator[Sequence[Item]]:
         self._streams.add(self)
-        call, numbers = self._begin(), self._numbers
+        (call, presence), numbers = self._begin(), self._numbers
         try:
             self.metadata = numbers.answered(pairs(await call.initial_metadata()))
             if numbers.active:
                 yield ()  # it has been accepted, and with a cursor the first item may take its time
             async for wire in call:
+                presence.answered()
                 yield self._batch(numbers.read(wire))
         except grpc.aio.AioRpcError as error:
+            presence.failed(error)
             raise refusal_of(error, self._seconds) from None
         finally:
             call.cancel()  # does nothing to a call that is over

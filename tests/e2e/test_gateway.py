@@ -147,6 +147,11 @@ def test_an_upstream_may_die_and_come_back(tmp_path: Path) -> None:
                 door.becomes("/readyz", 200)
                 assert door.ask("GET", f"/tasks/{sent['id']}")[2]["id"] == sent["id"]
                 assert door.ask("POST", "/message:send", BODY)[0] == 200
+            door.process.terminate()
+            logs = [json.loads(line) for line in door.process.communicate(timeout=20)[1].splitlines()]
+            changes = [entry for entry in logs if entry["event"].startswith("upstream.")]
+            assert [entry["event"] for entry in changes] == ["upstream.unavailable", "upstream.back"]
+            assert {entry["address"] for entry in changes} == {address}
 
 
 @pytest.mark.req("DOOR-01", "DOOR-07")
