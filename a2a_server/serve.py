@@ -156,7 +156,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
         interfaces += old_doors_at(base) if base else ()
         interfaces.append(old_interface_of(settings, doors.grpc_at))
     clock = SystemClock()
-    delivery = delivery_of(settings, clock, base or str(doors.grpc_at))
+    delivery = delivery_of(settings, clock, issuer_of(settings, base, doors.grpc_at))
     core = Core(
         agent=agent,
         store=store,
@@ -256,6 +256,11 @@ def base_of(settings: Settings, address: Address) -> str:
     """Say where clients find the HTTP door (CARD-03, CARD-07, DOOR-05)."""
     scheme = "https" if settings.tls.cert else "http"
     return settings.public_url.rstrip("/") or f"{scheme}://{reachable(address)}"
+
+
+def issuer_of(settings: Settings, base: str, grpc: Address) -> str:
+    """Say who signs webhooks: what receivers know the server by, also where its HTTP door is another process."""
+    return base or settings.public_url.rstrip("/") or interface_of(settings, grpc).url
 
 
 def reachable(address: Address) -> Address:

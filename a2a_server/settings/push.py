@@ -63,7 +63,7 @@ class Push(BaseModel):
     allow_loopback: bool = False
     """For development: whether this machine itself may be called, also over HTTP. Callers could reach what it hides."""
     issuer: str = ""
-    """Who signs webhooks, as `iss`; empty = the URL of the HTTP door."""
+    """Who signs webhooks, as `iss`; empty = `public_url`, else the HTTP door's URL, else the gRPC door's address."""
     signing_keys: Keys = ()
     """EC keys on P-256, as PEM or JWK, or file:PATH. The first signs, all are published; none = no signatures."""
     secret_keys: Keys = ()
