@@ -46,15 +46,15 @@ def forms_of() -> Mapping[str, Form]:
     }
 
 
-def delivery_of(settings: Settings, clock: Clock, base: str) -> Delivery | None:
-    """None where webhooks are switched off. `base` is the URL of the HTTP door."""
+def delivery_of(settings: Settings, clock: Clock, issuer: str) -> Delivery | None:
+    """None where webhooks are switched off. `issuer` signs them unless the settings name another."""
     push = settings.push
     if not push.enabled:
         return None
     if push.allow_loopback:
         log.warning("push.loopback_allowed", why="for development only: callers can reach what listens on this machine")
     return Delivery(
-        sender=sender_of(push, clock, push.issuer or base),
+        sender=sender_of(push, clock, push.issuer or issuer),
         sealer=Sealing(_keys(sealing_keys, push.secret_keys)),
         forms=forms_of(),
         patience=push.patience,
@@ -71,7 +71,8 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
         longest_wait=push.retry_most,
         user_agent=_user_agent(),
         sign=Signer(keys, issuer, clock) if keys else None,
-        trust=Path(push.trust).read_text("utf-8") if push.trust else "",
+        # Words between certificates may be in any alphabet.
+        trust=Path(push.trust).read_text("ascii", "ignore") if push.trust else "",
     )
 
 

@@ -19,7 +19,7 @@ from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.compat import cards as old_cards
 from a2a_server.compat.options import Options as CompatOptions
 from a2a_server.compat.superset import superset
-from a2a_server.delivery import UnusableKeys, delivery_of, documents_of
+from a2a_server.delivery import delivery_of, documents_of
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
 from a2a_server.ports.agent import Agent, InternalEvent
@@ -30,6 +30,7 @@ from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.transport.address import Address
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.local import LocalUpstream
+from a2a_server.transport.pem import PemFile, authorities, identity
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.server import GrpcDoor
 from a2a_server.transport.servicer import Servicer
@@ -151,7 +152,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     authenticator = authenticator_of(settings)
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = SystemClock()
-    delivery = delivery_of(settings, clock, base or str(doors.grpc_at))
+    delivery = delivery_of(settings, clock, issuer_of(settings, base, doors.grpc_at))
     core = Core(
         agent=agent,
         store=store,
@@ -190,7 +191,7 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
         door = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
         stack.push_async_callback(door.close)
         address = Address(at.host, door.port)
-        channel = ChannelUpstream(settings.upstream, keep_open_on_input=settings.keep_streams_open_on_input)
+        channel = channel_of(settings)
         stack.push_async_callback(channel.close)
         upstream = Drainable(upstream_of(settings, channel))
         gateway = gateway_of(settings, upstream, base_of(settings, address))
@@ -228,8 +229,18 @@ def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
     )
 
 
-Unusable = (UnusableOptions, CardFileError, UnusableKeys)
-"""What stops a server or a gateway from starting, beside ports and stores."""
+UNUSABLE = (UnusableOptions, CardFileError)
+"""What stops a gateway from starting, beside ports."""
+
+
+def channel_of(settings: Settings) -> ChannelUpstream:
+    """The way to the servers, with its files checked: gRPC would take any, and then reach nobody."""
+    options = settings.upstream
+    if options.ca:
+        authorities(PemFile("upstream.ca", options.ca))
+    if options.cert and options.key:
+        identity(PemFile("upstream.cert", options.cert), PemFile("upstream.key", options.key))
+    return ChannelUpstream(options, keep_open_on_input=settings.keep_streams_open_on_input)
 
 
 def upstream_of(settings: Settings, channel: ChannelUpstream) -> Upstream:
@@ -241,6 +252,11 @@ def base_of(settings: Settings, address: Address) -> str:
     """Say where clients find the HTTP door (CARD-03, CARD-07, DOOR-05)."""
     scheme = "https" if settings.tls.cert else "http"
     return settings.public_url.rstrip("/") or f"{scheme}://{reachable(address)}"
+
+
+def issuer_of(settings: Settings, base: str, grpc: Address) -> str:
+    """Say who signs webhooks: what receivers know the server by, also where its HTTP door is another process."""
+    return base or settings.public_url.rstrip("/") or interface_of(settings, grpc).url
 
 
 def reachable(address: Address) -> Address:

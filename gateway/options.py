@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -14,9 +15,17 @@ Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 
 
-def split(value: object) -> object:
-    """Read names as an environment variable spells them: separated by commas."""
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+def split(value: object, *, what: str = "names") -> object:
+    """Read a list as an environment variable spells it: separated by commas, or as a JSON array."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        try:
+            return tuple(json.loads(value))
+        except ValueError:
+            if not _IN_BRACKETS.match(value):
+                raise ValueError(f"must be {what} separated by commas, or a JSON array") from None
+    return tuple(text.strip() for text in value.split(",") if text.strip())
 
 
 def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
@@ -52,6 +61,8 @@ RESERVED = frozenset(
 """What HTTP/2 and gRPC say themselves on the way to an upstream; no request header becomes metadata of these names."""
 FIXED: Final = frozenset(("agent", "extendedAgentCard", "healthz", "openapi.json", "readyz", "tasks", "v1"))
 """First segments of paths that are served already."""
+_IN_BRACKETS: Final = re.compile(r"\s*\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]")
+"""An address of IPv6, which looks like an array to whoever sees its first character only."""
 _PATH: Final = re.compile(r"(?:/(?!\.)[A-Za-z0-9._~-]+)+")
 
 

@@ -147,6 +147,7 @@ def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
     Without --grpc and --http the door of the settings in effect is asked; with both, both must serve.
     """
     from a2a_server.cli.health import NotServingError, Question  # noqa: PLC0415 - as above
+    from a2a_server.transport.address import StartError  # noqa: PLC0415 - as above
 
     try:
         question = Question.of(**asked)
@@ -154,6 +155,8 @@ def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
         doors = question.ask() if question.names_doors else question.ask_process(settings_from(told, config).settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    except StartError as error:
+        raise Unusable(str(error)) from None
     except NotServingError as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"{', '.join(doors)}: serving")

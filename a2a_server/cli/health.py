@@ -17,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address
+from a2a_server.transport.pem import PemFile, authorities, identity
 
 READY = "/readyz"
 PORTS = {"http": 80, "https": 443}
@@ -59,6 +60,13 @@ class Tls:
     cert: Path | None = None
     key: Path | None = None
 
+    def check(self) -> None:
+        """Raise `StartError` for files that are not what they should be; gRPC would not say which, or why."""
+        if self.ca:
+            authorities(PemFile("--ca", str(self.ca)))
+        if self.cert and self.key:
+            identity(PemFile("--cert", str(self.cert)), PemFile("--key", str(self.key)))
+
     def channel(self, target: str) -> grpc.Channel:
         named = [("grpc.ssl_target_name_override", self.server_name)] if self.server_name else []
         pems = (path.read_bytes() if path else None for path in (self.ca, self.key, self.cert))
@@ -83,10 +91,11 @@ class Question:
 
     @classmethod
     def of(cls, **asked: Unpack[Asked]) -> Self:
-        """Read what the command line says; `ValueError` names the option that makes no sense."""
+        """Read what the command line says; `ValueError` names the option that makes no sense, `StartError` a file."""
         if bool(asked["cert"]) != bool(asked["key"]):
             raise ValueError("--cert and --key are needed together")
         tls = Tls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
+        tls.check()
         return cls(
             grpc=_address(asked["grpc"]) if asked["grpc"] else None,
             http=_url(asked["http"]) if asked["http"] else None,

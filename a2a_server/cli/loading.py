@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
+import os
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import cast
@@ -16,6 +19,11 @@ from a2a_server.ports.agent import Agent
 
 DEFAULT_NAME = "agent"
 NEEDED = ("card", "extended_card", "check", "plan", "run")
+
+_SHOWN = 2
+"""How many calls an error shows, the last ones."""
+_NOT_THEIRS = (f"{Path(__file__).parents[1]}{os.sep}", f"a2a_server{os.sep}", str(importlib.__file__), "<frozen ")
+"""How the names of files begin that no agent's author has written: this package, also compiled, and what imports."""
 
 
 class NoAgentError(click.ClickException):
@@ -36,10 +44,24 @@ def load_agent(spec: str) -> Agent:
         found = getattr(found, step, None)
     if found is None:
         raise NoAgentError(f"agent = {spec!r}: {module.__name__} ({module.__file__}) has no {name!r}")
-    if lacking := [needed for needed in NEEDED if not hasattr(found, needed)]:
+    try:
+        lacking = [needed for needed in NEEDED if not hasattr(found, needed)]
+    except Exception as error:  # their card is a property
+        raise NoAgentError(f"agent = {spec!r}{_own_fault(error)}") from error
+    if lacking:
         kind = type(found).__name__
         raise NoAgentError(f"agent = {spec!r}: {name} is a {kind} and no agent; it lacks {', '.join(lacking)}")
+    if isinstance(found, type):
+        made = f"{name} = {found.__name__}({', '.join(_needs(found))})"
+        raise NoAgentError(f"agent = {spec!r}: {name} is the class {found.__name__} and no agent; make one: {made}")
     return cast("Agent", found)
+
+
+def _needs(kind: type) -> Iterator[str]:
+    """Spell the arguments that a class cannot do without."""
+    for parameter in inspect.signature(kind).parameters.values():
+        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            yield f"{parameter.name}=…"
 
 
 def _module(place: str) -> ModuleType:
@@ -54,16 +76,20 @@ def _module(place: str) -> ModuleType:
             raise NoAgentError(
                 f"agent: no module named {error.name!r} in {folder} or among installed packages"
             ) from None
-        raise NoAgentError(_own_fault(place, error)) from error
+        raise NoAgentError(f"agent: {place} cannot be imported{_own_fault(error)}") from error
     except NoAgentError:
         raise
     except Exception as error:
-        raise NoAgentError(_own_fault(place, error)) from error
+        raise NoAgentError(f"agent: {place} cannot be imported{_own_fault(error)}") from error
 
 
 def _file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise NoAgentError(f"agent: no file {str(path.resolve())!r}")
+    try:
+        path.read_bytes()
+    except FileNotFoundError:
+        raise NoAgentError(f"agent: no file {str(path.resolve())!r}") from None
+    except OSError as error:
+        raise NoAgentError(f"agent: {str(path)!r} cannot be read: {error.strerror}") from None
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise NoAgentError(f"agent: {str(path)!r} cannot be imported")
@@ -73,6 +99,11 @@ def _file(path: Path) -> ModuleType:
     return module
 
 
-def _own_fault(place: str, error: BaseException) -> str:
-    """Show the author of the agent where it went wrong: the last lines are their own code."""
-    return f"agent: {place} cannot be imported\n" + "".join(traceback.format_exception(error)[-3:]).rstrip()
+def _own_fault(error: Exception) -> str:
+    """Say what went wrong, and show the agent's author where: in their own code, not in what it has called here."""
+    told = traceback.TracebackException.from_exception(error)
+    own = [frame for frame in told.stack if not frame.filename.startswith(_NOT_THEIRS)]
+    if not own and not isinstance(error, SyntaxError):
+        return f": {error}" if str(error) else f": {type(error).__name__}"
+    lines = traceback.StackSummary.from_list(own[-_SHOWN:]).format()
+    return "\n" + "".join([*lines, *told.format_exception_only()]).rstrip()

@@ -7,8 +7,9 @@ import dataclasses
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from pydantic import SecretStr
 
@@ -29,26 +30,54 @@ def effective(loaded: Loaded) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-def example_file() -> str:
-    """Print a file that changes nothing until a line is uncommented."""
-    lines = ["# Settings of a2a-server. Each shows its default; environment variables: A2A_<SECTION>__<NAME>."]
+class Entry(NamedTuple):
+    """One setting, as people read it."""
+
+    name: str
+    value: str
+    """Its default, or a sample, as TOML."""
+    meaning: str
+
+
+class Group(NamedTuple):
+    """A table of the settings file; the nameless one comes first."""
+
+    section: str
+    about: str
+    entries: Sequence[Entry]
+
+
+def groups() -> Iterator[Group]:
+    """Yield every setting but the credentials, which are tables of their own."""
     for section, model in sections():
         meanings = _meanings(model)
-        lines += ["", f"[{section}]"] if section else []
-        for name, value in _values(Settings(), section):
-            if name in ("tokens", "api_keys"):  # shown at the end, as tables
-                continue
-            lines += ["", *textwrap.wrap(meanings.get(name, ""), WIDTH, initial_indent="# ", subsequent_indent="# ")]
-            lines.append(f"# {name} = {_toml(value)}")
-    return "\n".join([*lines, "", *_credentials()]) + "\n"
+        entries = [
+            Entry(name, _toml(value), meanings.get(name, ""))
+            for name, value in _values(Settings(), section)
+            if name not in ("tokens", "api_keys")
+        ]
+        yield Group(section, inspect.getdoc(model) or "", entries)
 
 
-def _credentials() -> Iterator[str]:
-    yield "# [[auth.tokens]]  # or [[auth.api_keys]]; `a2a-server token` makes one"
+def credential() -> Iterator[Entry]:
+    """Yield the members of a credential, with samples."""
     samples = {"owner": "ann", "hash": "sha256:…", "tenant": "", "extended_card": False}
     meanings = _meanings(Credential)
     for name, value in samples.items():
-        yield f"# {name} = {_toml(value)}  # {meanings[name]}"
+        yield Entry(name, _toml(value), meanings[name])
+
+
+def example_file() -> str:
+    """Print a file that changes nothing until a line is uncommented."""
+    lines = ["# Settings of a2a-server. Each shows its default; environment variables: A2A_<SECTION>__<NAME>."]
+    for section, _, entries in groups():
+        lines += ["", f"[{section}]"] if section else []
+        for name, value, meaning in entries:
+            lines += ["", *textwrap.wrap(meaning, WIDTH, initial_indent="# ", subsequent_indent="# ")]
+            lines.append(f"# {name} = {value}")
+    lines += ["", "# [[auth.tokens]]  # or [[auth.api_keys]]; `a2a-server token` makes one"]
+    lines += [f"# {name} = {value}  # {meaning}" for name, value, meaning in credential()]
+    return "\n".join(lines) + "\n"
 
 
 def _values(settings: Settings, section: str) -> Iterator[tuple[str, object]]:

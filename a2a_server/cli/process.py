@@ -12,13 +12,15 @@ from typing import Any
 import click
 import uvloop
 
+from a2a_server.cli.given import Unusable
 from a2a_server.cli.loading import load_agent
 from a2a_server.cli.logging import configure
 from a2a_server.cli.tuning import patient_threads, rare_collections
+from a2a_server.delivery import UnusableKeys
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
-from a2a_server.serve import Server, Unusable, relaying, running
-from a2a_server.settings import Settings
+from a2a_server.serve import UNUSABLE, Server, relaying, running
+from a2a_server.settings import Auth, Settings
 from a2a_server.transport.address import Address, StartError
 
 REQUEST = '{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
@@ -42,7 +44,9 @@ def _run(process: Coroutine[Any, Any, None]) -> None:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(process)
-    except (StartError, StoreRefused, StoreUnavailable, *Unusable) as error:
+    except UnusableKeys as error:
+        raise Unusable(str(error)) from None
+    except (StartError, StoreRefused, StoreUnavailable, *UNUSABLE) as error:
         raise Failed(str(error)) from None
 
 
@@ -88,11 +92,11 @@ def welcome(settings: Settings, server: Server) -> str:
     auth = settings.auth
     callers = f"{len(auth.tokens)} tokens, {len(auth.api_keys)} API keys" if auth.credentials else "none (anonymous)"
     plain = "" if settings.tls.cert else " -plaintext"
-    bearer = " -H 'authorization: Bearer …'" if auth.tokens else ""
+    told = _credential(auth)
     call = (
-        curl(settings, server.http, bearer)
+        curl(settings, server.http, told)
         if server.http
-        else f"grpcurl{plain}{bearer} -d '{REQUEST}' {server.grpc} lf.a2a.v1.A2AService/SendMessage"
+        else f"grpcurl{plain}{told} -d '{REQUEST}' {server.grpc} lf.a2a.v1.A2AService/SendMessage"
     )
     return (
         f"{server.card.name} {server.card.version} ({settings.agent})\n"
@@ -102,6 +106,13 @@ def welcome(settings: Settings, server: Server) -> str:
         f"  auth   {callers}\n"
         f"Try: {call}"
     )
+
+
+def _credential(auth: Auth) -> str:
+    """The header in which whoever tries the server puts a secret of their own."""
+    if auth.tokens:
+        return " -H 'authorization: Bearer …'"
+    return f" -H '{auth.api_key_header}: …'" if auth.api_keys else ""
 
 
 def welcome_gateway(settings: Settings, address: Address) -> str:
@@ -119,5 +130,5 @@ def url(settings: Settings, address: Address) -> str:
     return f"{'https' if settings.tls.cert else 'http'}://{address}"
 
 
-def curl(settings: Settings, address: Address, bearer: str = "") -> str:
-    return f"curl{bearer} --json '{REQUEST}' {url(settings, address)}/message:send"
+def curl(settings: Settings, address: Address, told: str = "") -> str:
+    return f"curl{told} --json '{REQUEST}' {url(settings, address)}/message:send"

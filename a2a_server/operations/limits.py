@@ -12,6 +12,7 @@ class Limits:
     running_turns: int = 256
     """Turns running at once."""
     running_turns_per_caller: int = 64
+    """Turns of one authenticated caller running at once; those beyond wait."""
     waiting_turns: int = 10_000
     """Turns waiting in SUBMITTED; beyond that a send is refused as OVERLOADED."""
     waiting_messages: int = 16

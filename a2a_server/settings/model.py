@@ -137,6 +137,16 @@ class Settings(BaseSettings):
             raise ValueError("must be memory: or sqlite:///PATH")
         return value
 
+    @field_validator("public_grpc")
+    @classmethod
+    def _reachable(cls, value: str) -> str:
+        try:
+            if value and not Address.parse(value).port:
+                raise ValueError  # noqa: TRY301 - no other words for it
+        except ValueError:
+            raise ValueError("must be HOST:PORT of the gRPC door, such as agents.example:443") from None
+        return value
+
     @field_validator("limits")
     @classmethod
     def _bounded(cls, limits: Limits) -> Limits:
@@ -150,7 +160,10 @@ class Settings(BaseSettings):
     @field_validator("upstream", mode="before")
     @classmethod
     def _callable(cls, value: object) -> object:
-        addresses = split(value.get("addresses", ())) if isinstance(value, dict) else ()
+        try:
+            addresses = split(value.get("addresses", ())) if isinstance(value, dict) else ()
+        except ValueError:
+            return value  # the member itself will say so
         for address in addresses if isinstance(addresses, (list, tuple)) else ():
             try:
                 target_of(str(address))
@@ -216,6 +229,9 @@ class Settings(BaseSettings):
             return missing, "", "certificate and key are needed together"
         if self.tls.client_ca and not self.tls.cert:
             return "tls.client_ca", self.tls.client_ca, "needs tls.cert and tls.key as well"
+        if bool(self.upstream.cert) != bool(self.upstream.key):
+            missing = "upstream.key" if self.upstream.cert else "upstream.cert"
+            return missing, "", "certificate and key are needed together"
         return None
 
     def _tenant_fault(self) -> tuple[str, object, str] | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,8 @@ from a2a_server.domain.addresses import Addresses, Network
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push_delivery import Patience
-from gateway.options import Names
+from a2a_server.transport.pem import certificates_fault
+from gateway.options import Names, split
 
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
@@ -23,16 +24,7 @@ Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 _FILE = "file:"
 
 
-def _listed(value: object) -> object:
-    """Read keys as an environment variable spells them: separated by commas, or as a JSON array."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("["):
-        return tuple(json.loads(value))
-    return tuple(text.strip() for text in value.split(",") if text.strip())
-
-
-Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(_listed)]
+Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]
 
 
 class Push(BaseModel):
@@ -71,7 +63,7 @@ class Push(BaseModel):
     allow_loopback: bool = False
     """For development: whether this machine itself may be called, also over HTTP. Callers could reach what it hides."""
     issuer: str = ""
-    """Who signs webhooks, as `iss`; empty = the URL of the HTTP door."""
+    """Who signs webhooks, as `iss`; empty = `public_url`, else the HTTP door's URL, else the gRPC door's address."""
     signing_keys: Keys = ()
     """EC keys on P-256, as PEM or JWK, or file:PATH. The first signs, all are published; none = no signatures."""
     secret_keys: Keys = ()
@@ -107,9 +99,13 @@ class Push(BaseModel):
 
     @field_validator("trust")
     @classmethod
-    def _is_a_file(cls, value: str) -> str:
-        if value:
-            _read(_FILE + value)
+    def _holds_certificates(cls, value: str) -> str:
+        try:
+            fault = certificates_fault(Path(value).read_bytes()) if value else ""
+        except OSError as error:
+            raise ValueError(f"cannot be read: {error.strerror}") from None
+        if fault:
+            raise ValueError(fault)
         return value
 
     @property

@@ -38,11 +38,11 @@ class Loaded:
 
 def load(flags: Mapping[str, Any] | None = None, *, config: str | None = None) -> Loaded:
     """Read everything there is, or raise `SettingsError` naming all that is wrong."""
-    path = _config_path(config)
+    path, name = _config_path(config)
     layers = [
         (dict(flags or {}), "flag"),
         (_environment(), "environment"),
-        (_file(path) if path else {}, f"file {path}"),
+        (_file(path, name) if path else {}, f"file {path}"),
     ]
     merged: Tree = {}
     sources: dict[str, str] = {}
@@ -89,21 +89,22 @@ def leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield prefix + key, value
 
 
-def _config_path(config: str | None) -> Path | None:
-    named = config or os.environ.get(CONFIG)
-    if named:
-        return Path(named)
+def _config_path(config: str | None) -> tuple[Path | None, str]:
+    """The settings file, and how to speak of it: with whoever named it, if anybody did."""
+    for source, named in (("--config", config), (CONFIG, os.environ.get(CONFIG))):
+        if named:
+            return Path(named), f"{source} = {named!r}"
     default = Path(DEFAULT_FILE)
-    return default if default.is_file() else None
+    return default if default.is_file() else None, DEFAULT_FILE
 
 
-def _file(path: Path) -> Tree:
+def _file(path: Path, name: str) -> Tree:
     try:
         tree = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise SettingsError(f"--config = {str(path)!r}: cannot be read: {error.strerror}") from None
+        raise SettingsError(f"{name}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise SettingsError(f"--config = {str(path)!r}: is not TOML: {error}") from None
+        raise SettingsError(f"{name}: is not TOML: {error}") from None
     names = known()
     if unknown := [name for name, _ in leaves(tree) if name not in names]:
         raise SettingsError("\n".join(f"{path}: unknown setting {name}{_nearest(name, names)}" for name in unknown))
@@ -136,8 +137,32 @@ def _line(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
     name = str(context.get("setting") or ".".join(str(step) for step in fault["loc"]))
     value = context.get("value", fault["input"])
     source = next((text for setting, text in sources.items() if name == setting or name.startswith(setting + ".")), "")
-    message = fault["msg"].removeprefix("Value error, ")
-    return f"{name}{shown(name, value)}{f' ({source})' if source else ''}: {message}"
+    return f"{name}{shown(name, value)}{f' ({source})' if source else ''}: {_message(fault)}"
+
+
+_MESSAGES = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dataclass_type": "must be a table",
+    "extra_forbidden": "is no setting",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "missing": "is missing",
+    "model_type": "must be a table",
+    "string_type": "must be a text",
+    "tuple_type": "must be a list",
+}
+"""The library's own messages speak of Python."""
+
+
+def _message(fault: ErrorDetails) -> str:
+    if fault["type"] == "literal_error":
+        return f"must be {fault['ctx']['expected'].replace(chr(39), '')}"
+    said = _MESSAGES.get(fault["type"], fault["msg"])
+    return said.removeprefix("Value error, ").replace("Input should ", "must ").replace("String should ", "must ")
 
 
 _SECRET = frozenset({"tokens", "api_keys", "secret_keys", "signing_keys"})

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import re
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
 HIGHEST_PORT = 65535
+_ADDRESS = re.compile(r"(?:\[(?P<bracketed>[^][/@\s]+)]|(?P<host>[^][:/@\s]+)):(?P<port>[0-9]{1,5})")
+"""A slash or an @ would be a URL's."""
 BACKLOG = 512
 """How many connections may wait to be accepted."""
 
@@ -27,11 +30,10 @@ class Address:
     @classmethod
     def parse(cls, text: str) -> Address:
         """Read `host ":" port`, `"[" ipv6 "]:" port`; port 0 lets the system choose."""
-        host, colon, port = text.rpartition(":")
-        bare = host.removeprefix("[").removesuffix("]") if host.startswith("[") else host
-        if not colon or not bare or not port.isdecimal() or int(port) > HIGHEST_PORT or (":" in bare and bare == host):
+        found = _ADDRESS.fullmatch(text)
+        if found is None or int(found["port"]) > HIGHEST_PORT:
             raise ValueError("must be HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051")
-        return cls(bare, int(port))
+        return cls(found["bracketed"] or found["host"], int(found["port"]))
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -29,6 +29,7 @@ LEGACY = a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"]
 
 log = structlog.get_logger(__name__)
 
+_KEYS = "gRPC knows keys of RSA, of ECDSA on P-256, P-384 and P-521, and Ed25519"
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 
 
@@ -50,7 +51,9 @@ class GrpcDoor:
         try:
             return Address(address.host, self._bind(str(address)))
         except RuntimeError:
-            raise StartError(f"grpc: cannot listen on {address}") from None
+            # The files are sound and fit together; gRPC's choice of algorithms is smaller than other people's.
+            tls = f" with the certificate {self._tls.cert!r} (tls.cert); {_KEYS}" if self._tls.cert else ""
+            raise StartError(f"grpc: cannot listen on {address}{tls}") from None
 
     def _bind(self, address: str) -> int:
         if not self._tls.cert:

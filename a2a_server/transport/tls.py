@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 
 import grpc
 
 from a2a_server.transport.address import StartError
 from a2a_server.transport.options import Tls
+from a2a_server.transport.pem import PemFile, authorities, identity
 
 
 def credentials(tls: Tls) -> grpc.ServerCredentials:
     """Read the PEM files."""
-    pair = (_pem("tls.key", tls.key), _pem("tls.cert", tls.cert))
-    roots = _pem("tls.client_ca", tls.client_ca) if tls.client_ca else None
-    return grpc.ssl_server_credentials([pair], roots, require_client_auth=roots is not None)
-
-
-def _pem(setting: str, path: str) -> bytes:
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise StartError(f"{setting}: cannot read {path!r}: {error.strerror}") from None
-    if b"-----BEGIN " not in content:
-        raise StartError(f"{setting}: {path!r} is not a PEM file")
-    return content
+    cert, key = identity(PemFile("tls.cert", tls.cert), PemFile("tls.key", tls.key))
+    roots = authorities(PemFile("tls.client_ca", tls.client_ca)) if tls.client_ca else None
+    return grpc.ssl_server_credentials([(key, cert)], roots, require_client_auth=roots is not None)
 
 
 def server_context(tls: Tls) -> ssl.SSLContext | None:
     """The same files for the HTTP door; None without any."""
     if not tls.cert:
         return None
-    credentials(tls)  # says which file cannot be read
+    credentials(tls)  # says what is wrong with which file
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -42,5 +32,13 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
             context.load_verify_locations(tls.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
     except ssl.SSLError as error:
-        raise StartError(f"tls.cert: certificate, key and authorities do not fit together: {error.reason}") from None
+        raise StartError(
+            f"tls.cert: {tls.cert!r} is refused by OpenSSL: {_WHY.get(error.reason, error.reason)}"
+        ) from None
     return context
+
+
+_WHY = {
+    "CA_MD_TOO_WEAK": "an intermediate is signed with a hash that is broken",
+    "EE_KEY_TOO_SMALL": "its key is too short to protect anything",
+}

@@ -18,6 +18,12 @@ LEGACY: Final = "0.3"
 DRAFT: Final = "draft"
 """The draft between the two. Its clients, too, call it 0.3."""
 
+_WHERE: Final = {
+    CURRENT: "A2A 1.0 is spoken by paths without /v1, by methods such as SendMessage, and by the package lf.a2a.v1.",
+    LEGACY: "A2A 0.3 is spoken under /v1, by methods such as message/send, and by the package a2a.v1.",
+}
+"""That a version is served says nothing to a client that has it right and its path, method or package wrong."""
+
 Negotiate = Callable[[tuple[str, ...]], str]
 """From the values in the metadata to the version of the call."""
 
@@ -38,10 +44,14 @@ def negotiators(*, strict: bool, legacy: bool) -> Mapping[str, Negotiate]:
 
 def _negotiate(spoken: str, absent: str, served: str, values: tuple[str, ...]) -> str:
     own = LEGACY if spoken == DRAFT else spoken
-    if {_major_minor(value.strip()) or absent for value in values or (absent,)} == {own}:
+    asked = {_major_minor(value.strip()) or absent for value in values or (absent,)}
+    if asked == {own}:
         return spoken
-    requested = ",".join(dict.fromkeys(values))[:100] or absent
-    raise _not_supported(f'This interface speaks A2A {own}; the request asks for "{requested}".', requested, served)
+    requested = ",".join(dict.fromkeys(values))[:100]
+    says = f'asks for "{requested}"' if requested else f"names no version, which counts as {absent}"
+    where = "".join(f" {_WHERE[version]}" for version in served.split(",") if asked == {version})
+    text = f"This interface speaks A2A {own}; the request {says}.{where}"
+    raise _not_supported(text, requested or absent, served)
 
 
 def told(known: Mapping[str, Negotiate], values: tuple[str, ...]) -> str:

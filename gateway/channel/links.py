@@ -12,6 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from grpc import ChannelConnectivity as State
 
 from gateway.channel.options import ChannelOptions, UnusableOptions, target_of
+from gateway.channel.presence import Presence
 
 RENEWAL = 3.0
 """After how many seconds without a connection a channel is made anew.
@@ -28,6 +29,7 @@ class Link:
 
     def __init__(self, address: str, options: ChannelOptions) -> None:
         self._target = target_of(address)
+        self.presence = Presence(address)
         self._arguments = options.arguments()
         self._credentials = options.credentials()
         self._failing_since = 0.0

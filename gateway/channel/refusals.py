@@ -11,6 +11,9 @@ from gateway.upstream import Metadata, StatusError
 
 DETAILS = "grpc-status-details-bin"
 
+ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+"""What gRPC says when nobody answers."""
+
 _TOO_LARGE = "message larger than max"
 _HERE = "CLIENT: "
 """How gRPC marks what this end of the call has found."""
@@ -29,6 +32,11 @@ def refusal_of(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError |
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
         return _too_large(text)
     return StatusError(status_pb2.Status(code=code.value[0], message=text), trailers)
+
+
+def is_answer(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the upstream itself has refused; what gRPC finds out at this end has no details."""
+    return error.code() not in ABSENT or _detailed(pairs(error.trailing_metadata())) is not None
 
 
 def away() -> A2AError:

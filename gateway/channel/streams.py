@@ -11,6 +11,7 @@ import grpc
 
 from a2a_server.errors import A2AError
 from gateway.channel.endings import Endings, one_by_one, with_ending
+from gateway.channel.presence import Presence
 from gateway.channel.refusals import pairs, refusal_of
 from gateway.channel.replay import Item, Numbers
 from gateway.upstream import Metadata
@@ -23,7 +24,7 @@ class ChannelStream:
 
     def __init__(
         self,
-        begin: Callable[[], Any],
+        begin: Callable[[], tuple[Any, Presence]],
         seconds: float | None,
         numbers: Numbers,
         streams: set[ChannelStream],
@@ -50,7 +51,7 @@ class ChannelStream:
 
     async def _read(self) -> AsyncIterator[Sequence[Item]]:
         self._streams.add(self)
-        call, numbers = self._begin(), self._numbers
+        (call, presence), numbers = self._begin(), self._numbers
         try:
             self.metadata = numbers.answered(pairs(await call.initial_metadata()))
             if numbers.active:
@@ -59,8 +60,10 @@ class ChannelStream:
             batches = with_ending(call, numbers.read, endings) if endings else one_by_one(call, numbers.read)
             async with aclosing(batches):
                 async for batch in batches:
+                    presence.answered()
                     yield batch
         except grpc.aio.AioRpcError as error:
+            presence.failed(error)
             raise refusal_of(error, self._seconds) from None
         finally:
             call.cancel()  # does nothing to a call that is over

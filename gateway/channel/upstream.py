@@ -21,7 +21,8 @@ from a2a_server.errors import A2AError, Reason
 from gateway.channel.endings import Endings
 from gateway.channel.links import Link, Links
 from gateway.channel.options import ChannelOptions
-from gateway.channel.refusals import garbled, pairs, refusal_of
+from gateway.channel.presence import Presence
+from gateway.channel.refusals import ABSENT, garbled, pairs, refusal_of
 from gateway.channel.replay import Numbers
 from gateway.channel.streams import ChannelStream
 from gateway.upstream import CURRENT, Answer, Context, Metadata
@@ -40,7 +41,6 @@ FAREWELL = 1.0
 
 _CHECK = "/grpc.health.v1.Health/Check"
 _SERVING = health_pb2.HealthCheckResponse.SERVING
-_ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 
 
 class ChannelUpstream:
@@ -74,8 +74,14 @@ class ChannelUpstream:
         raise AssertionError("the last attempt returns or raises")
 
     async def _call(self, method: MethodDescriptor, request: bytes, metadata: Metadata, seconds: float) -> Answer:
-        call = self._links.pick().unary(method)(request, timeout=seconds, metadata=metadata)
-        answer = await call
+        link = self._links.pick()
+        call = link.unary(method)(request, timeout=seconds, metadata=metadata)
+        try:
+            answer = await call
+        except grpc.aio.AioRpcError as error:
+            link.presence.failed(error)
+            raise
+        link.presence.answered()
         kind = GetMessageClass(method.output_type)
         try:
             message = kind.FromString(answer)
@@ -88,8 +94,9 @@ class ChannelUpstream:
         numbers = Numbers(method, metadata)
         asked = numbers.ask(metadata)
 
-        def begin() -> Any:  # noqa: ANN401 - grpc's type wants messages
-            return self._links.pick().streaming(method)(raw, timeout=context.timeout, metadata=asked)
+        def begin() -> tuple[Any, Presence]:  # grpc's type wants messages
+            link = self._links.pick()
+            return link.streaming(method)(raw, timeout=context.timeout, metadata=asked), link.presence
 
         # Only older versions say in an event that the stream ends with it.
         endings = None if context.spoken == CURRENT else self._endings
@@ -117,9 +124,14 @@ async def _serves(link: Link) -> bool:
     link.state()  # a channel that has not connected for long is made anew
     try:
         answer = await cast("Any", link.channel.unary_unary(_CHECK))(b"", timeout=PATIENCE)
-        return health_pb2.HealthCheckResponse.FromString(answer).status == _SERVING
     except grpc.aio.AioRpcError as error:
-        return error.code() not in _ABSENT
+        link.presence.failed(error)
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            link.presence.lost(f"no sign of life within {PATIENCE:g} seconds")
+        return error.code() not in ABSENT
+    link.presence.answered()
+    try:
+        return health_pb2.HealthCheckResponse.FromString(answer).status == _SERVING
     except DecodeError:
         return False
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import structlog
 import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.ports.store import StoreUnavailable
@@ -19,6 +21,7 @@ from a2a_server.settings import Settings
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import Tls
 from a2a_server.transport.tls import server_context
+from tests.support.certificates import self_signed
 from tests.support.http import get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 
@@ -131,7 +134,10 @@ async def test_mutual_tls_asks_every_client_for_its_certificate(ca: trustme.CA, 
     [
         (lambda tls: replace(tls, key=tls.key.replace("both", "none")), "tls.key: cannot read"),
         (lambda tls: replace(tls, cert=tls.cert.replace("both", "junk")), "tls.cert: '.*' is not a PEM file"),
-        (lambda tls: replace(tls, key=tls.key.replace("both", "other")), "tls.cert: certificate, key and authorities"),
+        (
+            lambda tls: replace(tls, key=tls.key.replace("both", "other")),
+            "tls.key: '.*' is not the key of the certificate",
+        ),
         (lambda tls: replace(tls, client_ca=tls.cert.replace("both", "none")), "tls.client_ca: cannot read"),
     ],
 )
@@ -142,8 +148,6 @@ def test_files_that_do_not_do_are_named(tls: Tls, change: Callable[[Tls], Tls], 
 
 def test_a_key_with_a_password_does_not_ask_for_it(tls: Tls, tmp_path: Path) -> None:
     """On a terminal OpenSSL would, and the start would hang."""
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - only here
-
     key = serialization.load_pem_private_key(Path(tls.key).read_bytes(), None)
     locked = key.private_bytes(
         serialization.Encoding.PEM,
@@ -151,8 +155,16 @@ def test_a_key_with_a_password_does_not_ask_for_it(tls: Tls, tmp_path: Path) -> 
         serialization.BestAvailableEncryption(b"secret"),
     )
     (tmp_path / "locked.pem").write_bytes(locked)
-    with pytest.raises(StartError, match=r"tls\.cert"):
+    with pytest.raises(StartError, match=r"tls\.key: '.*' is encrypted; give it without a passphrase"):
         server_context(replace(tls, key=str(tmp_path / "locked.pem")))
+
+
+def test_a_key_that_is_too_short_for_https_is_named(tmp_path: Path) -> None:
+    """gRPC's own library takes it."""
+    short = rsa.generate_private_key(65537, 1024)  # noqa: S505 - that is the point
+    files = self_signed(tmp_path, short)
+    with pytest.raises(StartError, match=r"tls\.cert: '.*' is refused by OpenSSL: its key is too short"):
+        server_context(files)
 
 
 # -- addresses

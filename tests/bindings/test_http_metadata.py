@@ -117,6 +117,16 @@ async def test_parameters_that_no_metadata_can_hold_are_refused(
     assert f"{name}: must be printable ASCII" in answer.json["error"]["message"]
 
 
+@pytest.mark.req("VERS-02")
+@pytest.mark.parametrize("send", SENDS.values(), ids=SENDS)
+async def test_who_speaks_1_0_and_says_0_3_is_told_where_0_3_is(
+    open_world: tuple[world.World, Stage], send: bytes
+) -> None:
+    answer = await once(port_of(open_world[0]), with_fields(send, "A2A-Version: 0.3"))
+    assert failure(answer) == "VERSION_NOT_SUPPORTED"
+    assert "A2A 0.3 is spoken under /v1, by methods such as message/send, and by the" in answer.json["error"]["message"]
+
+
 # -- grpc-gateway's conventions, before a server that is not ours
 
 

@@ -260,7 +260,11 @@ async def test_a_version_that_contradicts_the_service_is_refused_by_every_rpc(ve
         for rpc, call in every_old_call(world, metadata=((VERSION, version),)).items():
             refusal = await refused(call())
             assert told(refusal) == ("UNIMPLEMENTED", "VERSION_NOT_SUPPORTED", A2A), rpc
-            said = f'This interface speaks A2A 0.3; the request asks for "{version}".'
+            where = (
+                " A2A 1.0 is spoken by paths without /v1, by methods such as SendMessage, and by the package lf.a2a.v1."
+            )
+            hint = where if version.startswith("1.0") else ""
+            said = f'This interface speaks A2A 0.3; the request asks for "{version}".{hint}'
             assert refusal.message == f"VersionNotSupportedError: {said}"
             assert refusal.metadata == {"requestedVersion": version, "supportedVersions": "1.0,0.3"}
     assert not stage.turns

@@ -1,6 +1,7 @@
 """a2a-server as its users start it."""
 
 import hashlib
+import json
 import signal
 import socket
 import sqlite3
@@ -8,6 +9,7 @@ import tomllib
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
+from urllib.request import Request, urlopen
 
 import grpc
 import pytest
@@ -112,6 +114,29 @@ def test_an_agent_is_served_and_stops_when_told(tmp_path: Path) -> None:
         assert server.process.wait(10) == 0
     with closing(sqlite3.connect(tmp_path / "a2a.db")) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def bearer_of(secret: str) -> str:
+    return json.dumps([{"owner": "ann", "hash": "sha256:" + hashlib.sha256(secret.encode()).hexdigest()}])
+
+
+@pytest.mark.parametrize(
+    ("variables", "header"),
+    [
+        ({"A2A_AUTH__API_KEYS": bearer_of("key"), "A2A_AUTH__API_KEY_HEADER": "x-team-key"}, "x-team-key: …"),
+        ({"A2A_AUTH__API_KEYS": bearer_of("key"), "A2A_AUTH__TOKENS": bearer_of("bearer")}, "authorization: Bearer …"),
+    ],
+)
+def test_what_to_try_has_the_header_that_is_asked_for(tmp_path: Path, variables: dict[str, str], header: str) -> None:
+    with serving("--store", "memory:", cwd=tmp_path, **variables) as server:
+        assert f"Try: curl -H '{header}' --json" in server.welcome
+        name, _, secret = header.replace("…", "key" if "key" in header else "bearer").partition(": ")
+        body = b'{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+        told = {"content-type": "application/json", name: secret}
+        with urlopen(Request(f"{server.http}/message:send", body, told), timeout=20) as answer:  # noqa: S310 - ours
+            assert answer.status == 200
+    with serving("--store", "memory:", "--http", "none", cwd=tmp_path, **variables) as server:
+        assert f"Try: grpcurl -plaintext -H '{header}' -d" in server.welcome
 
 
 @pytest.mark.req("DURA-08")

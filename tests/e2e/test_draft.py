@@ -69,8 +69,8 @@ def test_the_draft_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "variables", "message"),
     [
-        (("--profile", "rough"), {}, "gateway.profiles.0 = 'rough' (flag): Input should be 'draft'"),
-        (("--profile", "draft", "--profile", "x"), {}, "gateway.profiles.1 = 'x' (flag): Input should be 'draft'"),
+        (("--profile", "rough"), {}, "gateway.profiles.0 = 'rough' (flag): must be draft"),
+        (("--profile", "draft", "--profile", "x"), {}, "gateway.profiles.1 = 'x' (flag): must be draft"),
         (
             ("--profile", "draft"),
             {"A2A_GATEWAY__DRAFT_PATH": "/tasks"},

@@ -147,6 +147,11 @@ def test_an_upstream_may_die_and_come_back(tmp_path: Path) -> None:
                 door.becomes("/readyz", 200)
                 assert door.ask("GET", f"/tasks/{sent['id']}")[2]["id"] == sent["id"]
                 assert door.ask("POST", "/message:send", BODY)[0] == 200
+            door.process.terminate()
+            logs = [json.loads(line) for line in door.process.communicate(timeout=20)[1].splitlines()]
+            changes = [entry for entry in logs if entry["event"].startswith("upstream.")]
+            assert [entry["event"] for entry in changes] == ["upstream.unavailable", "upstream.back"]
+            assert {entry["address"] for entry in changes} == {address}
 
 
 @pytest.mark.req("DOOR-01", "DOOR-07")
@@ -220,7 +225,8 @@ def test_what_it_does_is_set_by_flags_file_and_environment(tmp_path: Path) -> No
 
 
 def test_a_card_may_come_from_a_file(tmp_path: Path) -> None:
-    card = {"name": "Filed", "description": "From a file.", "version": "7", "skills": []}
+    modes: dict[str, Any] = {"defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"]}
+    card = {"name": "Filed", "description": "From a file.", "version": "7", "capabilities": {}, "skills": [], **modes}
     (tmp_path / "card.json").write_text(json.dumps(card))
     with gateway("--upstream", "127.0.0.1:1", "--card", "card.json", cwd=tmp_path) as door:
         shown = door.ask("GET", "/.well-known/agent-card.json")[2]
@@ -245,7 +251,7 @@ UPSTREAM = ("--upstream", "127.0.0.1:1")
         ([*UPSTREAM, "--ca", "junk.pem"], 1, "upstream.ca: 'junk.pem' is not a PEM file"),
         ([*UPSTREAM, "--card", "none.json"], 1, "gateway.card: cannot read 'none.json': No such file"),
         ([*UPSTREAM, "--card", "junk.pem"], 1, "gateway.card: 'junk.pem' is no agent card"),
-        (["--log-level", "loud", *UPSTREAM], 2, "log.level = 'loud' (flag): Input should be"),
+        (["--log-level", "loud", *UPSTREAM], 2, "log.level = 'loud' (flag): must be debug, info, warning or error"),
     ],
 )
 def test_what_cannot_be_relayed_is_said(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:

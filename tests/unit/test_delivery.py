@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+import trustme
 from pydantic import ValidationError
 from structlog.testing import capture_logs
 
@@ -62,6 +65,16 @@ def test_the_development_switch_says_so_at_start() -> None:
         assert not logs
         delivery_of(Settings(push=Push(allow_loopback=True)), SystemClock(), "")
     assert [entry["event"] for entry in logs] == ["push.loopback_allowed"]
+
+
+@pytest.mark.req("SECR-06")
+async def test_authorities_may_have_comments_in_any_alphabet(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_bytes("# Größe\n".encode() + trustme.CA().cert_pem.bytes())
+    delivery = delivery_of(Settings(push=Push(trust=str(path))), SystemClock(), "")
+    assert delivery is not None
+    await delivery.sender.open()
+    await delivery.sender.close()
 
 
 @pytest.mark.req("CAPA-02")

@@ -2,6 +2,9 @@
 
 import asyncio
 import hashlib
+import json
+import socket
+from base64 import urlsafe_b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,15 +12,17 @@ from typing import Any
 import grpc
 import pytest
 from aiohttp import ClientSession
+from joserfc.jwk import ECKey
 
 from a2a_server.agents import Agent, Turn
 from a2a_server.domain.input_requests import URI
-from a2a_server.serve import Server, interface_of, old_interface_of, running
+from a2a_server.serve import Server, base_of, interface_of, issuer_of, old_interface_of, running
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address
 from generated import a2a_pb2 as pb
 from generated import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from generated import a2a_v0_3_pb2 as v03
+from tests.support.receivers import receiver
 
 agent = Agent(name="Echo", description="Says it again.", version="1.0.0")
 
@@ -93,6 +98,42 @@ def test_the_card_names_what_clients_can_reach() -> None:
     open_to_all = Settings(anonymous_beyond_loopback=True, grpc="0.0.0.0:1")
     assert not interface_of(open_to_all, Address("0.0.0.0", 1)).url.startswith("0.")  # noqa: S104 - only named
     assert interface_of(Settings(public_grpc="agents.example:443"), Address("127.0.0.1", 1)).url == "agents.example:443"
+
+
+HERE = Address("127.0.0.1", 1)
+ANYWHERE = Address("0.0.0.0", 1)  # noqa: S104 - only named
+
+
+@pytest.mark.req("PAID-05")
+@pytest.mark.parametrize(
+    ("settings", "http", "grpc", "issuer"),
+    [
+        ({}, HERE, HERE, "http://127.0.0.1:1"),
+        ({"public_url": "https://agents.example/a2a/"}, HERE, HERE, "https://agents.example/a2a"),
+        ({"public_url": "https://agents.example/a2a/"}, None, ANYWHERE, "https://agents.example/a2a"),
+        ({"public_grpc": "grpc.example:443"}, None, ANYWHERE, "grpc.example:443"),
+        ({}, None, HERE, "127.0.0.1:1"),
+        ({}, None, ANYWHERE, f"{socket.gethostname()}:1"),
+    ],
+)
+def test_webhooks_are_signed_by_whom_receivers_know(
+    settings: dict[str, Any], http: Address | None, grpc: Address, issuer: str
+) -> None:
+    told = Settings(**settings)
+    assert issuer_of(told, base_of(told, http) if http else "", grpc) == issuer
+
+
+@pytest.mark.req("PAID-05")
+async def test_a_server_without_an_http_door_signs_as_its_public_url() -> None:
+    push = {"allow_loopback": True, "signing_keys": [ECKey.generate_key("P-256").as_pem(private=True).decode()]}
+    settings = {"http": "none", "public_url": "https://agents.example", "push": push}
+    async with receiver() as client, open_server(**settings) as (_, stub):
+        request = message("hello")
+        request.configuration.task_push_notification_config.url = client.url
+        await stub.SendMessage(request)
+        await asyncio.wait_for(client.arrived.wait(), 10)
+    payload = client.received[0].headers["Authorization"].split(".")[1]
+    assert json.loads(urlsafe_b64decode(payload + "=="))["iss"] == "https://agents.example"
 
 
 @pytest.mark.parametrize(

@@ -118,12 +118,12 @@ CREDENTIAL = {"owner": "ann", "hash": HASH}
 
 # what is set, where → what is said
 WRONG = [
-    ({"gateway": {"card_form": "2"}}, "gateway.card_form = '2' (flag): Input should be 'auto', '1.0' or '0.3'"),
+    ({"gateway": {"card_form": "2"}}, "gateway.card_form = '2' (flag): must be auto, 1.0 or 0.3"),
     (
         {"gateway": {"card_form": "0.3"}, "legacy": {"enabled": False}},
         "gateway.card_form = '0.3' (flag): needs legacy.enabled: 0.3 is not served",
     ),
-    ({"legacy": {"wait": "perhaps"}}, "legacy.wait = 'perhaps' (flag): Input should be 'auto', 'always' or 'never'"),
+    ({"legacy": {"wait": "perhaps"}}, "legacy.wait = 'perhaps' (flag): must be auto, always or never"),
     ({"grpc": "50051"}, "grpc = '50051' (flag): must be HOST:PORT, such as 127.0.0.1:50051"),
     ({"grpc": "0.0.0.0:1"}, "grpc = '0.0.0.0:1' (flag): without authentication only this machine may call"),
     ({"grpc": "agents.example:1"}, "or set anonymous_beyond_loopback"),
@@ -147,11 +147,11 @@ WRONG = [
         {"gateway": {"forward_headers": "x-team,Content-Type"}},
         "gateway.forward_headers = 'Content-Type' (flag): is a header that HTTP/2 or gRPC keep for themselves",
     ),
-    ({"gateway": {"max_body_bytes": 0}}, "gateway.max_body_bytes = 0 (flag): Input should be greater than or equal"),
-    ({"gateway": {"body_timeout": 0}}, "gateway.body_timeout = 0 (flag): Input should be greater than 0"),
-    ({"gateway": {"keep_alive": "inf"}}, "gateway.keep_alive = 'inf' (flag): Input should be less than or equal"),
-    ({"gateway": {"card_max_age": -1}}, "gateway.card_max_age = -1 (flag): Input should be greater than or equal"),
-    ({"gateway": {"profiles": "draft,rough"}}, "gateway.profiles.1 = 'rough' (flag): Input should be 'draft'"),
+    ({"gateway": {"max_body_bytes": 0}}, "gateway.max_body_bytes = 0 (flag): must be greater than or equal"),
+    ({"gateway": {"body_timeout": 0}}, "gateway.body_timeout = 0 (flag): must be greater than 0"),
+    ({"gateway": {"keep_alive": "inf"}}, "gateway.keep_alive = 'inf' (flag): must be less than or equal"),
+    ({"gateway": {"card_max_age": -1}}, "gateway.card_max_age = -1 (flag): must be greater than or equal"),
+    ({"gateway": {"profiles": "draft,rough"}}, "gateway.profiles.1 = 'rough' (flag): must be draft"),
     ({"gateway": {"draft_path": ""}}, "gateway.draft_path = '' (flag): must be a path such as /draft"),
     ({"gateway": {"draft_path": "draft"}}, "gateway.draft_path = 'draft' (flag): must be a path such as /draft"),
     ({"gateway": {"draft_path": "/draft/"}}, "gateway.draft_path = '/draft/' (flag): must be a path such as /draft"),
@@ -179,15 +179,15 @@ WRONG = [
     ({"store": "mysql://x"}, "store = 'mysql://x' (flag): must be memory: or sqlite:///PATH"),
     ({"store": "sqlite:///"}, "must be memory: or sqlite:///PATH"),
     ({"store": "postgresql://u:pw@db/a2a"}, "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives with a later"),
-    ({"error_codes": "0.3"}, "error_codes = '0.3' (flag): Input should be '1.0.1' or '1.0.0'"),
-    ({"strict_version": "perhaps"}, "strict_version = 'perhaps' (flag): Input should be a valid boolean"),
-    ({"loop_block_warning": -1}, "loop_block_warning = -1 (flag): Input should be greater than or equal to 0"),
+    ({"error_codes": "0.3"}, "error_codes = '0.3' (flag): must be 1.0.1 or 1.0.0"),
+    ({"strict_version": "perhaps"}, "strict_version = 'perhaps' (flag): must be true or false"),
+    ({"loop_block_warning": -1}, "loop_block_warning = -1 (flag): must be greater than or equal to 0"),
     ({"limits": {"running_turns": 0}}, "limits.running_turns = 0 (flag): must be at least 1"),
     ({"limits": {"turn_timeout": -0.5}}, "limits.turn_timeout = -0.5 (flag): must be at least 0"),
     ({"limits": {"turn_timeout": "nan"}}, "limits.turn_timeout = nan (flag): must be at least 0"),
-    ({"limits": {"running_turns": "many"}}, "limits.running_turns = 'many' (flag): Input should be a valid integer"),
-    ({"streams": {"write_timeout": 0}}, "streams.write_timeout = 0 (flag): Input should be greater than 0"),
-    ({"transport": {"max_message_bytes": 0}}, "transport.max_message_bytes = 0 (flag): Input should be greater than"),
+    ({"limits": {"running_turns": "many"}}, "limits.running_turns = 'many' (flag): must be a whole number"),
+    ({"streams": {"write_timeout": 0}}, "streams.write_timeout = 0 (flag): must be greater than 0"),
+    ({"transport": {"max_message_bytes": 0}}, "transport.max_message_bytes = 0 (flag): must be greater than"),
     ({"tenants": ["north", "v1"]}, '"v1" is a fixed segment of the HTTP routes'),
     ({"default_tenant": "tasks"}, "default_tenant = 'tasks' (flag): \"tasks\" is a fixed segment"),
     ({"tenants": ["a"], "default_tenant": "b"}, "default_tenant = 'b' (flag): must be one of the tenants: a"),
@@ -195,14 +195,32 @@ WRONG = [
     ({"tls": {"cert": "c.pem"}}, "tls.key = '': certificate and key are needed together"),
     ({"tls": {"key": "k.pem"}}, "tls.cert = '': certificate and key are needed together"),
     ({"tls": {"client_ca": "ca.pem"}}, "tls.client_ca = 'ca.pem' (flag): needs tls.cert and tls.key as well"),
+    ({"public_grpc": "https://agents.example"}, "public_grpc = 'https://agents.example' (flag): must be HOST:PORT of"),
+    ({"public_grpc": "agents.example"}, "(flag): must be HOST:PORT of the gRPC door, such as agents.example:443"),
+    (
+        {"public_grpc": "agents.example:0"},
+        "public_grpc = 'agents.example:0' (flag): must be HOST:PORT of the gRPC door",
+    ),
+    ({"public_grpc": "http://agents.example:443"}, "(flag): must be HOST:PORT of the gRPC door"),
+    ({"public_grpc": "agents.example/a2a:443"}, "(flag): must be HOST:PORT of the gRPC door"),
+    ({"gateway": {"profiles": "drft"}}, "gateway.profiles.0 = 'drft' (flag): must be draft"),
+    ({"gateway": {"body_timeout": "long"}}, "gateway.body_timeout = 'long' (flag): must be a number"),
+    ({"tenants": 3}, "tenants = 3 (flag): must be a list"),
+    ({"tenants": "[3]"}, "tenants.0 = 3 (flag): must be a text"),
+    ({"auth": {"tokens": "[1]"}}, "auth.tokens.0 (flag): must be a table"),
+    ({"auth": {"tokens": [{"owner": "ann"}]}}, "auth.tokens.0.hash (flag): is missing"),
+    ({"upstream": {"cert": "c.pem"}}, "upstream.key = '': certificate and key are needed together"),
+    ({"upstream": {"key": "k.pem"}}, "upstream.cert = '': certificate and key are needed together"),
+    ({"push": {"trust": "junk.toml"}}, "push.trust = 'junk.toml' (flag): is not a PEM file of certificates"),
+    ({"push": {"trust": "none.pem"}}, "push.trust = 'none.pem' (flag): cannot be read: No such file or directory"),
     ({"auth": {"tokens": [{"owner": "ann", "hash": "hunter2"}]}}, "never the secret itself"),
-    ({"auth": {"tokens": [{"owner": "", "hash": HASH}]}}, "auth.tokens.0.owner (flag): String should have at least 1"),
-    ({"auth": {"tokens": [{**CREDENTIAL, "extra": 1}]}}, "auth.tokens.0.extra (flag): Extra inputs are not permitted"),
+    ({"auth": {"tokens": [{"owner": "", "hash": HASH}]}}, "auth.tokens.0.owner (flag): must have at least 1"),
+    ({"auth": {"tokens": [{**CREDENTIAL, "extra": 1}]}}, "auth.tokens.0.extra (flag): is no setting"),
     ({"auth": {"tokens": "hunter2"}}, "auth.tokens (flag): must be a JSON array"),
-    ({"auth": {"api_key_header": "a b"}}, "auth.api_key_header = 'a b' (flag): String should match pattern"),
+    ({"auth": {"api_key_header": "a b"}}, "auth.api_key_header = 'a b' (flag): must match pattern"),
     ({"auth": {"tokens_file": "none.toml"}}, "auth.tokens_file = 'none.toml' (flag): cannot be read: No such file"),
     ({"auth": {"tokens_file": "junk.toml"}}, "auth.tokens_file = 'junk.toml' (flag): must be a TOML file"),
-    ({"log": {"level": "loud"}}, "log.level = 'loud' (flag): Input should be 'debug', 'info', 'warning' or 'error'"),
+    ({"log": {"level": "loud"}}, "log.level = 'loud' (flag): must be debug, info, warning or error"),
 ]
 
 
@@ -269,7 +287,7 @@ def test_an_unknown_variable_is_named_with_its_likely_meaning(monkeypatch: pytes
         ),
         ("grcp = 'x'", "a2a-server.toml: unknown setting grcp; did you mean grpc?"),
         ("limits = 3", "a2a-server.toml: unknown setting limits"),
-        ("grpc = ", "--config = 'a2a-server.toml': is not TOML"),
+        ("grpc = ", "a2a-server.toml: is not TOML"),
     ],
 )
 def test_an_unusable_file_is_named(text: str, message: str) -> None:
@@ -279,9 +297,68 @@ def test_an_unusable_file_is_named(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_missing_file_that_was_named_is_a_fault() -> None:
-    with pytest.raises(SettingsError, match="cannot be read: No such file"):
-        load(config="none.toml")
+def test_a_missing_file_that_was_named_is_a_fault_of_whoever_named_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_CONFIG", "none.toml")
+    with pytest.raises(SettingsError, match=r"^A2A_CONFIG = 'none\.toml': cannot be read: No such file"):
+        load()
+    with pytest.raises(SettingsError, match=r"^--config = 'other\.toml': cannot be read: No such file"):
+        load(config="other.toml")
+    Path("junk.toml").write_text("[")
+    monkeypatch.setenv("A2A_CONFIG", "junk.toml")
+    with pytest.raises(SettingsError, match=r"^A2A_CONFIG = 'junk\.toml': is not TOML"):
+        load()
+
+
+LISTS = {
+    "tenants": "names",
+    "gateway.cors_origins": "names",
+    "gateway.forward_headers": "names",
+    "gateway.forward_well_known": "names",
+    "gateway.profiles": "names",
+    "gateway.trusted_proxies": "names",
+    "push.allow_hosts": "names",
+    "push.allow_networks": "names",
+    "push.deny_hosts": "names",
+    "push.deny_networks": "names",
+    "push.ports": "names",
+    "push.secret_keys": "keys",
+    "push.signing_keys": "keys",
+    "upstream.addresses": "names",
+}
+
+
+def variable(name: str) -> str:
+    return "A2A_" + name.replace(".", "__").upper()
+
+
+@pytest.mark.parametrize("text", ["[abc", '["abc'])
+@pytest.mark.parametrize(("name", "what"), LISTS.items())
+def test_half_an_array_is_no_list(monkeypatch: pytest.MonkeyPatch, name: str, what: str, text: str) -> None:
+    monkeypatch.setenv(variable(name), text)
+    with pytest.raises(SettingsError) as caught:
+        load()
+    value = "" if what == "keys" else f" = {text!r}"
+    assert str(caught.value) == f"{name}{value} (environment): must be {what} separated by commas, or a JSON array"
+
+
+def test_a_list_may_be_written_in_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("north, south", '["north", "south"]'):
+        monkeypatch.setenv("A2A_TENANTS", text)
+        assert load().settings.tenants == ("north", "south")
+    for text in ("[::1]:1, [::2]:2", '["[::1]:1", "[::2]:2"]'):
+        monkeypatch.setenv("A2A_UPSTREAM__ADDRESSES", text)
+        assert load().settings.upstream.addresses == ("[::1]:1", "[::2]:2")
+
+
+def test_every_list_is_tried() -> None:
+    """One that is added belongs among them."""
+    lists = {name for name in known() if isinstance(_default(name), tuple)}
+    assert lists - {"auth.tokens", "auth.api_keys"} == set(LISTS)
+
+
+def _default(name: str) -> object:
+    section, _, last = name.rpartition(".")
+    return getattr(getattr(Settings(), section) if section else Settings(), last)
 
 
 def test_names_are_unique() -> None:

@@ -218,6 +218,21 @@ def test_doors_with_tls_are_believed_by_authority_and_name(files: Path) -> None:
                 refused(ask(*door, *less))
 
 
+def test_files_that_do_not_do_are_named(files: Path, tmp_path: Path) -> None:
+    """gRPC would say nothing of use, and more than one line."""
+    (tmp_path / "text.pem").write_text("hello")
+    own = ["--cert", str(files / "cert.pem"), "--key", str(files / "key.pem")]
+    other = trustme.CA().issue_cert(NAME).private_key_pem
+    other.write_to_path(tmp_path / "other.pem")
+    for arguments, message in (
+        (["--ca", "text.pem"], "--ca: 'text.pem' is not a PEM file of certificates"),
+        ([*own[:3], "other.pem"], f"--key: 'other.pem' is not the key of the certificate in --cert = {own[1]!r}"),
+    ):
+        for door in (["--grpc", "127.0.0.1:1"], ["--http", "https://127.0.0.1:1"]):
+            result = ask(*door, *arguments)
+            assert (result.exit_code, result.stderr) == (2, f"Error: {message}\n")
+
+
 def test_a_server_with_tls_asks_for_the_means_to_believe_it(files: Path) -> None:
     variables = {"A2A_TLS__CERT": str(files / "cert.pem"), "A2A_TLS__KEY": str(files / "key.pem")}
     assert "ask it with --ca" in refused(ask(**variables))

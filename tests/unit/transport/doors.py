@@ -110,6 +110,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     streams: OpenStreams | None = None,
     credentials: grpc.ChannelCredentials | None = None,
     services: Sequence[ServiceDescriptor] = SERVICES,
+    port: int = 0,
 ) -> AsyncIterator[Door]:
     seen = Seen()
     served: dict[str, Operation] = {
@@ -124,7 +125,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     pipeline = Pipeline(served, authenticator or Anonymous(), rules or Rules(), registry)
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
     door = GrpcDoor(options or GrpcOptions(), tls or Tls())
-    address = door.listen(Address("127.0.0.1", 0))
+    address = door.listen(Address("127.0.0.1", port))
     await door.serve(servicer, services, legacy=LegacyServicer(pipeline, peer_names=servicer.peer_names))
     target = f"localhost:{address.port}"
     channel = grpc.aio.secure_channel(target, credentials) if credentials else grpc.aio.insecure_channel(target)

@@ -10,6 +10,7 @@ from typing import Any, cast
 import grpc
 import pytest
 import trustme
+from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -22,6 +23,7 @@ from a2a_server.transport.server import channel_arguments
 from a2a_server.transport.tls import credentials
 from generated import a2a_pb2 as pb
 from generated import discovery_pb2
+from tests.support.certificates import self_signed
 from tests.unit.transport.doors import open_door, refused
 
 REQUEST = pb.GetTaskRequest(id="t")
@@ -94,6 +96,15 @@ def test_files_that_are_no_certificates_stop_the_start(tmp_path: Path, tls: Tls)
     (tmp_path / "junk.pem").write_text("junk")
     with pytest.raises(StartError, match=r"tls\.key: .*is not a PEM file"):
         credentials(replace(tls, key=str(tmp_path / "junk.pem")))
+
+
+async def test_keys_that_grpc_does_not_know_are_told_from_ports_that_are_taken(tmp_path: Path) -> None:
+    files = self_signed(tmp_path, ec.generate_private_key(ec.SECP256K1()))
+    with pytest.raises(
+        StartError, match=r"cannot listen on 127\.0\.0\.1:0 with the certificate .*; gRPC knows keys of"
+    ):
+        async with open_door(tls=files):
+            pass
 
 
 async def test_health_is_serving_until_the_server_drains() -> None:
@@ -178,7 +189,10 @@ def test_addresses_read_as_they_print(text: str, address: Address, *, loopback: 
     assert address.loopback is loopback
 
 
-@pytest.mark.parametrize("text", ["", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "::1:80", "[]:1"])
+@pytest.mark.parametrize(
+    "text",
+    ["", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "::1:80", "[]:1", "a/b:1", "ann@b:1", "a b:1"],
+)
 def test_other_spellings_are_no_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="must be HOST:PORT"):
         Address.parse(text)

@@ -55,7 +55,9 @@ async def test_who_speaks_0_3_need_not_say_so(version: str | None, strict: bool)
 async def test_another_version_than_the_one_that_is_spoken_contradicts_it(version: str) -> None:
     error = await refusal(envelope(a2a_version=version), spoken="0.3")
     assert error.reason is Reason.VERSION_NOT_SUPPORTED
-    assert error.message == f'This interface speaks A2A 0.3; the request asks for "{version}".'
+    where = " A2A 1.0 is spoken by paths without /v1, by methods such as SendMessage, and by the package lf.a2a.v1."
+    hint = where if version.startswith("1.0") else ""
+    assert error.message == f'This interface speaks A2A 0.3; the request asks for "{version}".{hint}'
     assert error.metadata == {"requestedVersion": version, "supportedVersions": "1.0,0.3"}
 
 
@@ -117,6 +119,32 @@ async def test_a_server_without_0_3_speaks_it_to_nobody() -> None:
     assert error.metadata == {"requestedVersion": "0.3", "supportedVersions": "1.0"}
     asked = await refusal(envelope(a2a_version="0.3"), rules=off)
     assert asked.metadata["supportedVersions"] == "1.0"
+    assert asked.message == 'This interface speaks A2A 1.0; the request asks for "0.3".'
+
+
+@pytest.mark.req("VERS-02", "VERS-03")
+@pytest.mark.parametrize(
+    ("told", "strict", "says"),
+    [
+        (envelope(a2a_version="0.3"), False, 'asks for "0.3"'),
+        (envelope(a2a_version="0.3.0"), False, 'asks for "0.3.0"'),
+        (envelope(), True, "names no version, which counts as 0.3"),
+        (envelope(a2a_version=""), True, "names no version, which counts as 0.3"),
+    ],
+)
+async def test_who_asks_for_a_version_that_is_spoken_elsewhere_is_told_where(
+    told: Envelope, *, strict: bool, says: str
+) -> None:
+    error = await refusal(told, rules=Rules(strict_version=strict))
+    where = "A2A 0.3 is spoken under /v1, by methods such as message/send, and by the package a2a.v1."
+    assert error.message == f"This interface speaks A2A 1.0; the request {says}. {where}"
+
+
+@pytest.mark.req("VERS-02")
+@pytest.mark.parametrize("version", ["2.0", "0.2", "x", "1.0,0.3"])
+async def test_who_asks_for_what_nobody_speaks_is_told_no_place(version: str) -> None:
+    error = await refusal(envelope(a2a_version=version))
+    assert error.message == f'This interface speaks A2A 1.0; the request asks for "{version}".'
 
 
 # -- schemes

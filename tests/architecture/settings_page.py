@@ -1,0 +1,64 @@
+"""docs/settings.md, written from what `a2a-server config --example` is made of; `RENEWAL` writes it anew."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from a2a_server.cli.printing import Entry, credential, groups
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+RENEWAL = ".venv/bin/python -m tests.architecture.settings_page"
+
+HEAD = f"""\
+# Settings
+
+<!-- Made by `{RENEWAL}`. -->
+
+Every setting, its default and its meaning, as `a2a-server config --example` prints them;
+[operating.md](operating.md#settings) says where they are taken from. `limits.running_turns` is
+`A2A_LIMITS__RUNNING_TURNS` in the environment, where lists are separated by commas or written as JSON arrays.
+
+What cannot be worked with stops the start, with a line for each fault. The exit status is 2 when the command line, a
+setting or the agent is wrong, and 1 when something else is in the way: a port that is taken, a store that cannot be
+opened, a file of `tls`, `upstream` or `gateway.card` that is of no use.
+"""
+
+CREDENTIALS = """\
+## `[[auth.tokens]]` and `[[auth.api_keys]]`
+
+A table for each credential; `a2a-server token` makes one.
+"""
+
+
+def page() -> str:
+    return "\n".join([HEAD, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for section, about, entries in groups():
+        prefix = f"{section}." if section else ""
+        if section:
+            yield f"## `[{section}]`\n\n{_escaped(' '.join(about.split()))}\n"
+        yield _table("default", (entry._replace(name=prefix + entry.name) for entry in entries))
+        if section == "auth":
+            yield CREDENTIALS
+            yield _table("such as", credential())
+
+
+def _table(value: str, entries: Iterable[Entry]) -> str:
+    rows = [f"| | {value} | |", "|---|---|---|"]
+    rows += [f"| `{entry.name}` | `{entry.value}` | {_escaped(entry.meaning)} |" for entry in entries]
+    return "\n".join(rows) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Keep Markdown from reading characters of its own in prose; what is in backticks is safe, but for the bar."""
+    pieces = re.split(r"(`[^`]*`)", text.replace("|", "\\|"))
+    return "".join(piece if piece.startswith("`") else re.sub(r"([*<\[])", r"\\\1", piece) for piece in pieces)
+
+
+if __name__ == "__main__":
+    sys.exit(not PAGE.write_text(page(), "utf-8"))

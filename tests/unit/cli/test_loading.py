@@ -1,0 +1,125 @@
+"""Agents that cannot be served: their authors are told what is wrong, and where in their own code (spec: OPER-05)."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from a2a_server.cli.loading import NoAgentError, load_agent
+
+AGENT = """
+from a2a_server.agents import Agent
+
+agent = Agent(name="A", description="Does something.", version="1")
+"""
+SKILL = '@agent.skill(id="x", tags=["text"])\nasync def x(turn): ...\n'
+NOBODY = 65534
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules of the test's own, forgotten when it is over."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("ag", "inner"):
+        monkeypatch.setitem(sys.modules, name, None)  # which is undone in the end, unlike the import
+        del sys.modules[name]
+
+
+def fault(text: str, spec: str = "ag.py") -> str:
+    """What an agent's file is refused with."""
+    Path("ag.py").write_text(text)
+    with pytest.raises(NoAgentError) as refused:
+        load_agent(spec)
+    assert refused.value.exit_code == 2
+    return refused.value.message.replace(os.getcwd(), "…")  # noqa: PTH109 - a text
+
+
+def test_an_agent_is_found_in_a_file_and_in_a_module() -> None:
+    Path("ag.py").write_text(AGENT + SKILL)
+    for spec in ("ag.py", "ag", "ag:agent"):
+        assert load_agent(spec).card.name == "A"
+
+
+def test_an_agent_without_skills_is_told_how_to_get_one() -> None:
+    said = "agent = 'ag.py': Agent 'A' has no skill: decorate a function with @agent.skill(…)."
+    assert fault(AGENT) == said
+
+
+def test_a_class_is_no_agent() -> None:
+    made = "make one: agent = Agent(name=…, description=…, version=…)"
+    assert fault(AGENT + "agent = Agent\n") == f"agent = 'ag.py': agent is the class Agent and no agent; {made}"
+    own = "class Own(Agent):\n    def __init__(self, model):\n        pass\n"
+    assert fault(AGENT + own, "ag.py:Own").endswith("make one: Own = Own(model=…)")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('@agent.skill(id="x")\nasync def x(turn): ...\n', 6, "ValueError: Skill 'x': pass tags=[…] with at least one"),
+        ('@agent.skill(id="x", tags=["t"])\ndef x(turn): ...\n', 6, "TypeError: Skill 'x': write `async def`"),
+        ('raise RuntimeError("my own fault")\n', 6, "RuntimeError: my own fault"),
+        ("import nothing_there\n", 6, "ModuleNotFoundError: No module named 'nothing_there'"),
+        ("agent = (\n", 6, "SyntaxError: '(' was never closed"),
+    ],
+)
+@pytest.mark.parametrize("spec", ["ag.py", "ag"])
+def test_a_fault_is_shown_in_the_author_s_own_line(text: str, line: int, said: str, spec: str) -> None:
+    first, second, *_, last = fault(f"{AGENT}\n{text}", spec).splitlines()
+    assert first == f"agent: {spec} cannot be imported"
+    assert second.startswith(f'  File "…/ag.py", line {line}')
+    assert said in last
+
+
+def test_a_fault_in_what_a_file_imports_is_shown_with_both() -> None:
+    Path("inner.py").write_text('def fail():\n    raise RuntimeError("inside")\n')
+    lines = fault("import inner\n\ninner.fail()\n").splitlines()
+    assert [line for line in lines if "File" in line] == [
+        '  File "…/ag.py", line 3, in <module>',
+        '  File "…/inner.py", line 2, in fail',
+    ]
+
+
+def test_a_card_of_the_author_s_own_that_fails_is_shown_where_it_does() -> None:
+    text = "class Own:\n    @property\n    def card(self):\n        return {}['name']\n\nagent = Own()\n"
+    first, second, *_, last = fault(text).splitlines()
+    assert (first, second) == ("agent = 'ag.py'", '  File "…/ag.py", line 4, in card')
+    assert last == "KeyError: 'name'"
+
+
+@contextmanager
+def anybody() -> Iterator[None]:
+    """Without the rights of root, who may read everything."""
+    before = os.geteuid()
+    os.seteuid(before or NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    folder = Path("locked")
+    folder.mkdir()
+    (folder / "ag.py").write_text(AGENT + SKILL)
+    for place in (tmp_path, folder):
+        place.chmod(0o755)
+    for place in (folder / "ag.py", folder):
+        place.chmod(0o000)
+        with anybody(), pytest.raises(NoAgentError) as refused:
+            load_agent("locked/ag.py")
+        assert refused.value.message == "agent: 'locked/ag.py' cannot be read: Permission denied"
+    Path("folder.py").mkdir()
+    with pytest.raises(NoAgentError) as refused:
+        load_agent("folder.py")
+    assert refused.value.message == "agent: 'folder.py' cannot be read: Is a directory"
+    folder.chmod(0o700)
+
+
+def test_a_file_that_is_not_there_is_named_by_its_whole_path(tmp_path: Path) -> None:
+    with pytest.raises(NoAgentError) as refused:
+        load_agent("none.py")
+    assert refused.value.message == f"agent: no file {str(tmp_path / 'none.py')!r}"
