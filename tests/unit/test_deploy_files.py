@@ -186,10 +186,22 @@ def test_what_is_installed_is_pinned_and_needs_no_compiler() -> None:
     assert not [value for value in runs if re.search(r"\bapt(-get)?\b", value)]
 
 
+def test_what_compiles_is_pinned_too() -> None:
+    (compilers,) = (value for name, value in instructions() if name == "RUN" and "/opt/compile" in value)
+    _, _, rest = compilers.partition("--requirement /tmp/dependencies.txt ")
+    named = rest.partition(" && ")[0].split()
+    pins = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()]
+    assert "setuptools" in named
+    assert set(named) <= set(pins)
+
+
 def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line and line[0] != "#"]
     assert lines[0] == "*"
-    assert {line.removeprefix("!").rstrip("/") for line in lines if line.startswith("!")} == sources()
+    taken = [number for number, line in enumerate(lines) if line.startswith("!")]
+    assert {lines[number].removeprefix("!").rstrip("/") for number in taken} == sources()
+    # What was made for another machine, or by another compiler, is left behind; the last line that fits decides.
+    assert set(lines[taken[-1] + 1 :]) == {"**/__pycache__/", "**/*.pyc", "**/*.so"}
 
 
 def test_the_image_has_every_package_of_the_project() -> None:
