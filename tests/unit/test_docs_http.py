@@ -1,50 +1,20 @@
-"""The commands of docs/http.md do what the guide says, against the demo agent behind a real port."""
+"""The commands of the guides do what they say, against the demo agent behind a real port."""
 
 import json
 import re
-import shlex
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from a2a_server.demo import agent
 from a2a_server.serve import running
 from a2a_server.settings import Settings
+from tests.support.curl import Curl, commands
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "http.md").read_text("utf-8")
-COMMANDS = [block.replace("\\\n", " ") for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
-CURLS = [command for command in COMMANDS if command.startswith("curl ")]
-
-
-class Curl:
-    """Just enough of curl: the options that the guide uses."""
-
-    def __init__(self, base: str) -> None:
-        self.base = base
-
-    async def __call__(self, command: str) -> tuple[int, str, str]:
-        words = shlex.split(command)[1:]
-        headers: dict[str, str] = {}
-        body, url = None, ""
-        while words:
-            word = words.pop(0)
-            if word == "--json":
-                body = words.pop(0)
-                headers |= {"Content-Type": "application/json", "Accept": "application/json"}
-            elif word == "-H":
-                name, _, value = words.pop(0).partition(": ")
-                headers[name] = value
-            elif word not in ("-N", "-i"):
-                url = word.replace("http://127.0.0.1:8080", self.base)
-        verb = "POST" if body is not None else "GET"
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(verb, url, data=body, headers=headers) as answer,
-        ):
-            return answer.status, answer.content_type, await answer.text()
+CURLS = commands("docs/http.md")
 
 
 @pytest.fixture
@@ -85,3 +55,18 @@ async def test_every_command_is_tried(curl: Curl) -> None:
     shown = re.search(r"^```json\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
     assert shown is not None
     assert (status, json.loads(text)) == (404, json.loads(shown[1]))
+
+
+async def test_the_readme_s_command_is_answered(curl: Curl) -> None:
+    (send,) = commands("README.md")
+    _, _, text = await curl(send)
+    assert json.loads(text)["task"]["artifacts"][0]["parts"] == [{"text": "Hello!"}]
+
+
+async def test_a_stream_goes_on_as_the_guide_to_replay_says(curl: Curl) -> None:
+    _, _, stream, *_ = CURLS
+    story = events((await curl(stream))[2])
+    (again,) = commands("docs/replay.md")
+    told = events((await curl(again.replace("TASK_ID", story[0][1]["task"]["id"])))[2])
+    assert told == story[17:]
+    assert told
