@@ -109,7 +109,7 @@ def number(text: str) -> float | None:
     return float(plain) * UNITS.get(unit, 1) if plain.replace(".", "").isdecimal() else None
 
 
-@pytest.mark.parametrize("name", ["docs/operating.md", "docs/webhooks.md"])
+@pytest.mark.parametrize("name", ["docs/http.md", "docs/operating.md", "docs/webhooks.md"])
 def test_numbers_in_tables_are_the_defaults_of_the_settings_beside_them(name: str) -> None:
     found = 0
     for settings, cells in rows(ROOT / name):
