@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 import pytest
+from google.rpc.code_pb2 import Code
 
 from a2a_server.cli.commands import main
+from a2a_server.errors import Reason
 from a2a_server.settings import Settings
 from a2a_server.settings.sources import PREFIX, known
 
@@ -141,3 +143,18 @@ def test_events_that_deserve_an_alert_are_logged() -> None:
     )
     assert "store.unavailable" in alerts
     assert not [event for event in alerts if f'"{event}"' not in source and event not in TO_BE_LOGGED]
+
+
+def test_clients_are_told_every_error_with_its_numbers() -> None:
+    text = (ROOT / "docs/clients.md").read_text("utf-8")
+    calls = re.findall(r"^\| `([A-Z_]+)` \| ([A-Z_]+) \| (\d+) \| (-\d+) \|", text, re.MULTILINE)
+    before = re.findall(r"^\| `([A-Z_]+)` \| (\d+) \| (-\d+)? ?\|", text, re.MULTILINE)
+    assert sorted(name for name, *_ in (*calls, *before)) == sorted(reason.name for reason in Reason)
+    for name, status, http, jsonrpc in calls:
+        reason = Reason[name]
+        assert (Code.Name(reason.status()), reason.http(), reason.jsonrpc_code) == (status, int(http), int(jsonrpc))
+    for name, http, jsonrpc in before:
+        assert (Reason[name].http(), Reason[name].jsonrpc_code) == (
+            int(http),
+            int(jsonrpc or Reason[name].jsonrpc_code),
+        )
