@@ -72,11 +72,12 @@ clean: ## remove what make has made, except generated/
 
 OLD_PACKAGES := 'a2a-sdk[grpc,http-server]==0.3.26' types-grpcio types-protobuf uvicorn
 
+# Without --all, pip keeps quiet about setuptools, which compiles what the image runs.
 define pin
 $(PYTHON) -m venv --clear build/pins
 build/pins/bin/python -m pip install --quiet --upgrade pip
 build/pins/bin/python -m pip install --quiet $(2)
-{ sed -n '/^#/p' $(1); build/pins/bin/python -m pip freeze --exclude-editable; } > build/$(1)
+{ sed -n '/^#/p' $(1); build/pins/bin/python -m pip freeze --all --exclude pip --exclude-editable; } > build/$(1)
 mv build/$(1) $(1)
 rm -rf build/pins
 endef

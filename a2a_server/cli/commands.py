@@ -97,7 +97,7 @@ def gateway(  # noqa: PLR0913 - the options
     log_level: str | None,
     log_format: str | None,
 ) -> None:
-    """Serve REST, JSON-RPC and SSE in front of any A2A server that speaks gRPC.
+    """Serve REST, JSON-RPC and SSE in front of any server that speaks A2A 1.0 over gRPC.
 
     \b
     a2a-server gateway --upstream 127.0.0.1:50051

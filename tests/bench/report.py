@@ -42,12 +42,17 @@ def machine(home: Path = Path()) -> dict[str, str]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "processor": f"{_processor()}, {os.cpu_count()} cores: one for the server, one for the load",
-        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+        "system": f"{_system()}, Python {platform.python_version()}",
         "packages": packages,
         "a2a-server": "compiled, as in the image (`make compiled`)"
         if compiled
         else "from source, as `make run` starts it",
     }
+
+
+def _system() -> str:
+    """The kernel's version without what its builder has added: that would name a machine."""
+    return f"{platform.system()} {'.'.join(platform.release().partition('-')[0].split('.')[:2])}"
 
 
 def _processor() -> str:

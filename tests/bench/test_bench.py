@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import socket
 import subprocess
@@ -243,6 +244,17 @@ def test_results_are_written_between_their_marks_only(tmp_path: Path) -> None:
 def test_help_names_every_benchmark() -> None:
     shown = CliRunner().invoke(main, ["--help"]).output
     assert all(name in shown for name in CASES)
+
+
+def test_nothing_but_the_kernel_s_version_is_told_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "release", lambda: "6.18.44-built-by-me")
+    assert f"- system: Linux 6.18, Python {platform.python_version()}\n" in report.as_markdown([], Effort())
+
+
+def test_the_published_document_explains_every_benchmark() -> None:
+    before, _, _ = Path("docs/benchmarks.md").read_text("utf-8").partition(report.BEGIN)
+    assert all(f"| `{name}` |" in before for name in CASES)
 
 
 def test_the_published_document_has_the_marks() -> None:

@@ -1,15 +1,19 @@
 """docker-compose.yml without an engine: its commands as processes, in its order, on free ports."""
 
+import argparse
 import re
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.processes import environment as clean
 from tests.support import compose
@@ -24,11 +28,19 @@ docker() {
     verb="$1 $2"; shift 2
     case $verb in
         "run --rm") shift; "$PYTHON" -m a2a_server "$@" ;;
-        "compose exec") while [ "$1" != python ]; do shift; done; shift; "$PYTHON" "$@" ;;
+        "compose exec") while [ "$1" != server ]; do shift; done; shift; inside "$@" ;;
         "compose run") for last; do :; done; sh -c "$last" ;;
         *) echo "no engine for: docker $verb" >&2; return 1 ;;
     esac
 }
+inside() (
+    cd deploy/app
+    program=$1; shift
+    case $program in
+        a2a-server) "$PYTHON" -m a2a_server "$@" ;;
+        python) "$PYTHON" "$@" ;;
+    esac
+)
 curl() { "$PYTHON" curl.py "$@"; }
 """
 """What a shell must know of Docker, and of curl, which not every machine has."""
@@ -50,6 +62,14 @@ with opener.open(urllib.request.Request(asked.url, asked.json, fields)) as answe
     print(answer.read().decode())
 """
 
+_DOCKER_RUN = argparse.ArgumentParser()
+for _option in ("--env", "--publish", "--volume"):
+    _DOCKER_RUN.add_argument(_option, action="append")
+for _option in ("--name", "--restart", "--stop-timeout"):
+    _DOCKER_RUN.add_argument(_option)
+_DOCKER_RUN.add_argument("--detach", action="store_true")
+_DOCKER_RUN.add_argument("image")
+
 
 class Deployment:
     """A checkout in a folder of its own, and the processes of its compose file."""
@@ -57,16 +77,31 @@ class Deployment:
     def __init__(self, folder: Path, ports: dict[str, int]) -> None:
         self.folder = folder
         self.volume = folder / "volume"
-        self.variables: dict[str, str] = {}
-        """What .env and the shell would say."""
         self._ports = ports
-        self._file = compose.read()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self.volume.mkdir()
         for name in TAKEN_ALONG:
             source = compose.ROOT / name
             (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
         (folder / "curl.py").write_text(CURL, "utf-8")
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What .env says."""
+        path = self.folder / ".env"
+        return dict(re.findall(r"^(\w+)=(.*)$", path.read_text("utf-8"), re.MULTILINE)) if path.exists() else {}
+
+    def say(self, **variables: str) -> None:
+        """Add lines to .env; of one name the last one counts."""
+        with (self.folder / ".env").open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{name}={value}\n" for name, value in variables.items())
+
+    @property
+    def _file(self) -> dict[str, Any]:
+        """The compose file, together with the others that .env names."""
+        variables = self.variables
+        names = variables.get("COMPOSE_FILE", compose.FILE.name).split(":")
+        return compose.merged(*(compose.ROOT / name for name in names), **variables)
 
     @property
     def names(self) -> list[str]:
@@ -77,23 +112,36 @@ class Deployment:
     def placed(self, text: str) -> str:
         """A text of the compose file or the guide, with this machine's addresses and folders."""
         text = re.sub(r"[\w.]+:(50051|8080)\b", lambda match: f"127.0.0.1:{self._ports[match[1]]}", text)
-        secrets = {f"/run/secrets/{name}": secret["file"] for name, secret in self._file["secrets"].items()}
-        for inside, outside in {"/var/lib/a2a": self.volume, **secrets}.items():
-            text = text.replace(inside, str(self.folder / outside))
-        return text
+        secrets = self._file["secrets"]
+        text = re.sub(r"/run/secrets/(\w+)", lambda match: str(self.folder / secrets[match[1]]["file"]), text)
+        return text.replace("/var/lib/a2a", str(self.volume))
 
     def up(self) -> None:
         """Start what does not run, one after the other, each when the one before is healthy."""
         for name in self.names:
             if name not in self._running:
-                self._running[name] = self._start(name, self._file["services"][name]["command"])
-            self._wait(name)
+                command = self._file["services"][name]["command"]
+                self._running[name] = self._begin(name, command, self._environment(name))
+            self._until_healthy(name, partial(self.ask, name))
+
+    def run(self, line: str) -> None:
+        """Start one container by itself, as `docker run` does, and wait until it is healthy."""
+        asked = _DOCKER_RUN.parse_args(shlex.split(line.replace("\\\n", " "))[2:])
+        told = dict(text.partition("=")[::2] for text in asked.env)
+        assert asked.image == compose.defaults()["IMAGE"]
+        assert asked.publish == [f"127.0.0.1:{port}:{port}" for port in reversed(PORTS)]
+        assert f"{asked.stop_timeout}s" == compose.defaults()["STOP_GRACE"]  # an engine's own is shorter than a drain
+        assert {place.partition(":")[2] for place in asked.volume} == {"/var/lib/a2a", "/run/secrets/tokens:ro"}
+        environment = self._clean(compose.image_environment() | told)
+        self._running["alone"] = self._begin("alone", ["serve"], environment)
+        self._until_healthy("alone", lambda: self._health([], environment))
 
     def stop(self, name: str) -> int:
         """Stop a service as an engine does; its exit status, and no patience beyond its grace period."""
         process = self._running.pop(name)
         process.send_signal(signal.SIGTERM)
-        return process.wait(int(self._file["services"][name]["stop_grace_period"].removesuffix("s")))
+        grace = self._file["x-program"]["stop_grace_period"]
+        return process.wait(int(grace.removesuffix("s")))
 
     def kill(self) -> None:
         for process in self._running.values():
@@ -102,12 +150,15 @@ class Deployment:
 
     def ask(self, name: str) -> subprocess.CompletedProcess[str]:
         """Run a service's health check."""
-        kind, program, *words = self._file["services"][name]["healthcheck"]["test"]
-        assert (kind, program) == ("CMD", "a2a-server")
+        kind, program, verb, *words = self._file["services"][name]["healthcheck"]["test"]
+        assert (kind, program, verb) == ("CMD", "a2a-server", "health")
+        return self._health(words, self._environment(name))
+
+    def _health(self, words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "a2a_server", *map(self.placed, words)],
+            [sys.executable, "-m", "a2a_server", "health", *map(self.placed, words)],
             cwd=self.folder / "deploy/app",
-            env=self._environment(name),
+            env=environment,
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -132,22 +183,24 @@ class Deployment:
         return done.stdout
 
     def _environment(self, name: str) -> dict[str, str]:
-        told = compose.environment(self._file["services"][name], **self.variables)
+        return self._clean(compose.environment(self._file["services"][name], **self.variables))
+
+    def _clean(self, told: dict[str, str]) -> dict[str, str]:
         return clean(**{variable: self.placed(value) for variable, value in told.items()})
 
-    def _start(self, name: str, words: list[str]) -> "subprocess.Popen[bytes]":
+    def _begin(self, name: str, words: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "a2a_server", *map(self.placed, words)],
                 cwd=self.folder / "deploy/app",
-                env=self._environment(name),
+                env=environment,
                 stdout=log,
                 stderr=log,
             )
 
-    def _wait(self, name: str) -> None:
+    def _until_healthy(self, name: str, ask: Callable[[], subprocess.CompletedProcess[str]]) -> None:
         deadline = time.monotonic() + PATIENCE
-        while (answer := self.ask(name)).returncode:
+        while (answer := ask()).returncode:
             assert self._running[name].poll() is None, self.log(name)
             assert time.monotonic() < deadline, answer.stderr
             time.sleep(0.1)  # asking takes a core

@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,13 +16,24 @@ from tests.support import compose
 GUIDE = (compose.ROOT / "docs/deploy.md").read_text("utf-8")
 
 
-def commands(heading: str) -> list[str]:
-    """The commands below a heading of the guide."""
+def blocks(heading: str) -> list[str]:
+    """What is to be typed below a heading of the guide."""
     _, _, below = GUIDE.partition(f"# {heading}\n")
     section = re.split(r"^#+ ", below, maxsplit=1, flags=re.MULTILINE)[0]
-    blocks = re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
-    assert blocks, f"no commands below {heading}"
-    return re.findall(r"(?:.*\\\n)*.+", "".join(blocks))
+    found = re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    assert found, f"no commands below {heading}"
+    return found
+
+
+def commands(heading: str) -> list[str]:
+    """The commands below a heading of the guide."""
+    return re.findall(r"(?:.*\\\n)*.+", "".join(blocks(heading)))
+
+
+def said_in_env(heading: str) -> list[dict[str, str]]:
+    """The blocks below a heading that belong into .env."""
+    found = [[line.partition("=")[::2] for line in block.splitlines()] for block in blocks(heading)]
+    return [dict(lines) for lines in found if all(re.fullmatch(r"[A-Z]\w*", name) for name, _ in lines)]
 
 
 def follow(deployed: Deployment, heading: str, **variables: str) -> list[str]:
@@ -132,14 +144,108 @@ def test_both_stop_when_they_are_told(deployed: Deployment) -> None:
 def test_an_agent_of_one_s_own_is_served(deployed: Deployment, token: str) -> None:
     for name in reversed(deployed.names):
         assert deployed.stop(name) == 0
-    copy, choose, _ = commands("Your own agent")
+    copy, choose, *_ = commands("Your own agent")
     deployed.shell(f"{copy}\n{choose}")
-    (chosen,) = re.findall(r"^A2A_AGENT=(.*)$", (deployed.folder / ".env").read_text("utf-8"), re.MULTILINE)
-    deployed.variables["A2A_AGENT"] = chosen
     deployed.up()
     send, *_, card = commands("Call")
     assert texts(json.loads(deployed.shell(send, TOKEN=token))["task"]) == ["Hello!"]
     assert json.loads(deployed.shell(card))["name"] == "Echo"
+
+
+def card_of(deployed: Deployment, **fields: str) -> dict[tuple[str, str], str]:
+    """The URLs of the card's doors, as a client sees it who comes through a proxy that adds these fields."""
+    (card,) = [line for line in commands("Call") if line.endswith("agent-card.json")]
+    told = " ".join(f"--header '{name.replace('_', '-')}: {value}'" for name, value in fields.items())
+    doors = json.loads(deployed.shell(f"{card} {told}"))["supportedInterfaces"]
+    return {(door["protocolBinding"], door["protocolVersion"]): door["url"] for door in doors}
+
+
+@contextmanager
+def prepared(folder: Path) -> Iterator[tuple[Deployment, str]]:
+    """A deployment of its own that has not started, and Ann's token."""
+    with deployment(folder) as made:
+        yield made, made.shell("\n".join([*commands("Let somebody in"), 'printf %s "$TOKEN"']))
+
+
+def restart(deployed: Deployment) -> None:
+    for name in reversed(deployed.names):
+        deployed.stop(name)
+    deployed.up()
+
+
+@pytest.mark.req("DOOR-05")
+def test_the_card_says_what_env_says_or_what_trusted_proxies_say(tmp_path: Path) -> None:
+    outside, proxied = said_in_env("TLS, and the outside")
+    (grpc,) = said_in_env("gRPC")
+    forwarded = {"X_Forwarded_Proto": "https", "X_Forwarded_Host": "other.example", "X_Forwarded_For": "192.0.2.7"}
+    with prepared(tmp_path) as (made, _):
+        made.say(**proxied)
+        made.say(A2A_GATEWAY__TRUSTED_PROXIES="127.0.0.0/8")  # there is no bridge here
+        made.up()
+        assert card_of(made, **forwarded)["HTTP+JSON", "1.0"] == "https://other.example"
+        made.say(**outside, **grpc)
+        restart(made)
+        assert card_of(made, **forwarded) == {
+            ("GRPC", "1.0"): "agents.example:443",
+            ("HTTP+JSON", "1.0"): "https://agents.example",
+            ("JSONRPC", "1.0"): "https://agents.example/",
+            ("JSONRPC", "0.3"): "https://agents.example/",
+            ("HTTP+JSON", "0.3"): "https://agents.example",
+            ("GRPC", "0.3"): "https://agents.example:443",
+        }
+
+
+@pytest.mark.req("PAID-05", "PAID-06")
+def test_keys_of_webhooks_seal_sign_and_can_be_changed(tmp_path: Path) -> None:
+    seal, sign, allow, choose, up, *_, look = commands("Keys for webhooks")
+    (changing,) = said_in_env("Keys for webhooks")
+    config = {"url": "https://hook.invalid/", "token": "very-secret"}
+    message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "to Lisbon"}]}
+    wanted = {"taskPushNotificationConfig": config}
+    body = json.dumps({"message": message, "metadata": {"skill": "booking"}, "configuration": wanted})
+    bearer = '--header "Authorization: Bearer $TOKEN"'
+    send = f"curl --json '{body}' {bearer} http://127.0.0.1:8080/message:send"
+    with prepared(tmp_path) as (made, token):
+        made.shell(f"{seal}\n{sign}\n{allow}\n{choose}")
+        assert up.startswith("docker compose up ")
+        made.up()
+        (key,) = json.loads(made.shell("curl http://127.0.0.1:8080/.well-known/jwks.json"))["keys"]
+        assert (key["crv"], "d" in key) == ("P-256", False)
+        assert "TASK_STATE_INPUT_REQUIRED" in made.shell(send, TOKEN=token)
+        stored = b"".join(path.read_bytes() for path in made.volume.iterdir())
+        assert b"sealed:1:" in stored
+        assert b"very-secret" not in stored
+        tried = owed(made, look)["attempts"]
+        made.shell(seal.replace("push-sealing", "push-sealing-2"))
+        made.say(**changing)
+        restart(made)
+        while (told := owed(made, look))["attempts"] <= tried:
+            pass
+        assert told["parkedSince"] is None
+        made.say(PUSH_SEALING_KEY_OLD=changing["PUSH_SEALING_KEY"])  # too early
+        restart(made)
+        while (told := owed(made, look))["parkedSince"] is None:
+            pass
+        assert told["why"] == "sealed secret"
+
+
+def owed(deployed: Deployment, look: str) -> dict[str, Any]:
+    """The one config that is owed something."""
+    (config,) = json.loads(deployed.shell(f"{look} --json"))["configs"]
+    return cast("dict[str, Any]", config)
+
+
+def test_the_image_serves_by_itself(tmp_path: Path) -> None:
+    (line,) = commands("Without Compose")
+    send, _, tasks, *_ = commands("Call")
+    with prepared(tmp_path) as (made, token):
+        made.run(line)
+        assert texts(json.loads(made.shell(send, TOKEN=token))["task"]) == ["Hello!"]
+        with pytest.raises(AssertionError, match="HTTP Error 401"):
+            made.shell(tasks, TOKEN="guessed")
+        assert card_of(made)["GRPC", "1.0"] == made.placed("127.0.0.1:50051")
+        assert card_of(made)["HTTP+JSON", "1.0"] == made.placed("http://127.0.0.1:8080")
+        assert made.stop("alone") == 0
 
 
 def test_a_server_without_tokens_does_not_start(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
 """Every example and the demo agent, started and called as their README says."""
 
+import json
 import re
+import shlex
 import signal
+import socket
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
+from urllib.request import Request, urlopen
 
 import grpc
 import pytest
@@ -105,3 +110,54 @@ def test_the_demo_shows_every_ability(tmp_path: Path) -> None:
         crashed = call(server, "crash", "--skill", "mishap")
         assert "TASK_STATE_FAILED" in crashed
         assert "Traceback" not in crashed
+
+
+README = (EXAMPLES / "README.md").read_text("utf-8")
+
+
+def section(heading: str) -> str:
+    """What the README says below a heading."""
+    return README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def test_the_receiver_prints_a_webhook_once_its_readers_have_typed_all_that_the_readme_says(tmp_path: Path) -> None:
+    start, serve, call_it = re.findall(
+        r"^```sh\n(.*?)^```$", section("A receiver of webhooks"), re.DOTALL | re.MULTILINE
+    )
+    setting, _, line = serve.partition(" ")
+    (agent,) = re.findall(r"examples/\S+", line)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    words = [sys.executable, *shlex.split(start)[1:], "--port", port]
+    with (
+        subprocess.Popen(
+            words, cwd=ROOT, env=environment(PYTHONUNBUFFERED="1"), stdout=subprocess.PIPE, text=True
+        ) as hook,
+        serving(str(ROOT / agent), cwd=tmp_path, **dict([setting.split("=")])) as server,
+    ):
+        try:
+            assert hook.stdout is not None
+            while "Running" not in hook.stdout.readline():
+                pass
+            command = shlex.split(call_it.replace("\\\n", " ").replace(":9000", f":{port}"))
+            assert (command[0], command[1], command[3]) == ("curl", "--json", "http://127.0.0.1:8080/message:send")
+            told = {"Content-Type": "application/json"}
+            with urlopen(Request(f"{server.http}/message:send", command[2].encode(), told)) as answer:  # noqa: S310 - ours
+                task = json.loads(answer.read())["task"]["id"]
+            while not (said := hook.stdout.readline()).startswith(task):
+                assert hook.poll() is None
+            assert json.loads(said.partition(" ")[2])["task"]["id"] == task
+        finally:
+            hook.kill()
+
+
+def test_the_official_client_gets_the_same_answer(tmp_path: Path) -> None:
+    (source,) = re.findall(
+        r"^```python\n(.*?)^```$", section("With the official SDK's client"), re.DOTALL | re.MULTILINE
+    )
+    with serving(str(EXAMPLES / "echo.py"), cwd=tmp_path) as server:
+        line = [sys.executable, "-c", source.replace("127.0.0.1:50051", server.address)]
+        done = subprocess.run(line, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 'text: "Hello!"' in done.stdout
+    assert version("a2a-sdk") in section("With the official SDK's client")

@@ -9,13 +9,14 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
 OVERRIDES = sorted((ROOT / "deploy").glob("*.yml"))
-_VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
+# "${" name ":-" default "}", and with "-" alone an empty value is a value, too
+_VARIABLE = re.compile(r"\$\{(\w+)(:?-)([^}]*)\}")
 
 
 def defaults() -> dict[str, str]:
     """The variables that are filled in, and what with when they are not set."""
     found: dict[str, str] = {}
-    for name, value in _VARIABLE.findall("".join(path.read_text("utf-8") for path in (FILE, *OVERRIDES))):
+    for name, _, value in _VARIABLE.findall("".join(path.read_text("utf-8") for path in (FILE, *OVERRIDES))):
         assert found.setdefault(name, value) == value, f"{name} has two defaults"
     return found
 
@@ -32,6 +33,14 @@ def read(path: Path = FILE, **variables: str) -> dict[str, Any]:
     return loaded
 
 
+def merged(*paths: Path, **variables: str) -> dict[str, Any]:
+    """Several files put together as engines do: mappings by their keys, lists one behind the other."""
+    whole: dict[str, Any] = {}
+    for path in paths:
+        whole = _together(whole, read(path, **variables))
+    return whole
+
+
 def environment(service: dict[str, Any], **variables: str) -> dict[str, str]:
     """What a service's process is told: by the image, by the file, and by variables that are passed on."""
     given = {name: variables.get(name) if value is None else value for name, value in service["environment"].items()}
@@ -43,6 +52,13 @@ def image_environment() -> dict[str, str]:
     return dict(re.findall(r"^\s*(?:ENV )?(A2A_\w+)=(\S+)", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE))
 
 
+def _together(first: Any, second: Any) -> Any:
+    if isinstance(first, dict) and isinstance(second, dict):
+        both = first.keys() & second.keys()
+        return {**first, **second, **{name: _together(first[name], second[name]) for name in both}}
+    return [*first, *second] if isinstance(first, list) and isinstance(second, list) else second
+
+
 def _filled(value: Any, variables: dict[str, str]) -> Any:
     match value:
         case dict():
@@ -50,7 +66,12 @@ def _filled(value: Any, variables: dict[str, str]) -> Any:
         case list():
             return [_filled(item, variables) for item in value]
         case str():
-            text = _VARIABLE.sub(lambda match: variables.get(match[1]) or match[2], value)
-            assert "$" not in text, f"{value}: only ${{NAME:-default}} is understood here"
+            text = _VARIABLE.sub(lambda match: _value(*match.groups(), variables=variables), value)
+            assert "$" not in text, f"{value}: only ${{NAME:-default}} and ${{NAME-default}} are understood here"
             return text
     return value
+
+
+def _value(name: str, unless: str, default: str, *, variables: dict[str, str]) -> str:
+    said = variables.get(name, default)
+    return said or default if unless == ":-" else said

@@ -2,7 +2,10 @@
 
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,11 +60,12 @@ def sources() -> set[str]:
 
 
 def test_every_variable_is_explained_and_every_explained_variable_is_used() -> None:
-    assert set(example()) == compose.defaults().keys() | compose.passed_on()
+    assert set(example()) == compose.defaults().keys() | compose.passed_on() | {"COMPOSE_FILE"}  # which is the engine's
 
 
 def test_the_example_shows_the_defaults() -> None:
     shown = example()
+    assert shown["COMPOSE_FILE"] == compose.FILE.name
     assert {name: shown[name] for name in compose.defaults()} == compose.defaults()
 
 
@@ -115,8 +119,21 @@ def test_only_the_gateway_is_published_and_only_here() -> None:
 
 
 def test_the_grpc_door_is_published_only_here_and_only_when_asked_for() -> None:
-    (path,) = compose.OVERRIDES
+    path = ROOT / "deploy/grpc.yml"
     assert compose.read(path)["services"] == {"server": {"ports": ["127.0.0.1:50051:50051"]}}
+
+
+def test_both_are_told_what_clients_call_the_gateway_and_nothing_is_a_value() -> None:
+    """The server says it in the 0.3 card; an empty URL leaves the word to trusted proxies."""
+    for url in ("https://agents.example", ""):
+        services = compose.read(A2A_PUBLIC_URL=url)["services"].values()
+        assert {compose.environment(service)["A2A_PUBLIC_URL"] for service in services} == {url}
+
+
+def test_every_override_is_explained() -> None:
+    for path in compose.OVERRIDES:
+        assert f"COMPOSE_FILE={compose.FILE.name}:deploy/{path.name}\n" in path.read_text("utf-8")
+        assert f"COMPOSE_FILE={compose.FILE.name}:deploy/{path.name}" in guide()
 
 
 def test_the_gateway_waits_for_the_server_it_calls() -> None:
@@ -142,6 +159,16 @@ def test_secrets_are_files_and_what_is_named_as_one_is_one() -> None:
         assert set(service.get("secrets", [])) <= secrets.keys()
     assert secrets["tokens"]["file"].startswith("./deploy/secrets/")
     assert "*" in (ROOT / "deploy/secrets/.gitignore").read_text("utf-8").splitlines()
+
+
+def test_keys_of_webhooks_are_secrets_from_files() -> None:
+    overridden = compose.read(ROOT / "deploy/push.yml")
+    assert all(secret["file"].startswith("./deploy/secrets/push-") for secret in overridden["secrets"].values())
+    for service in overridden["services"].values():
+        assert set(service["environment"]) <= {PREFIX + each.replace(".", "__").upper() for each in known()}
+        keys = [key for keys in service["environment"].values() for key in keys.split(",")]
+        assert keys == [f"file:/run/secrets/{name}" for name in service["secrets"]]
+    assert overridden["services"]["gateway"]["secrets"] == ["push_signing"]  # it stores nothing, so it opens nothing
 
 
 # --- the image ---
@@ -186,10 +213,22 @@ def test_what_is_installed_is_pinned_and_needs_no_compiler() -> None:
     assert not [value for value in runs if re.search(r"\bapt(-get)?\b", value)]
 
 
+def test_what_compiles_is_pinned_too() -> None:
+    (compilers,) = (value for name, value in instructions() if name == "RUN" and "/opt/compile" in value)
+    _, _, rest = compilers.partition("--requirement /tmp/dependencies.txt ")
+    named = rest.partition(" && ")[0].split()
+    pins = [line.partition("==")[0] for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()]
+    assert "setuptools" in named
+    assert set(named) <= set(pins)
+
+
 def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
     lines = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line and line[0] != "#"]
     assert lines[0] == "*"
-    assert {line.removeprefix("!").rstrip("/") for line in lines if line.startswith("!")} == sources()
+    taken = [number for number, line in enumerate(lines) if line.startswith("!")]
+    assert {lines[number].removeprefix("!").rstrip("/") for number in taken} == sources()
+    # What was made for another machine, or by another compiler, is left behind; the last line that fits decides.
+    assert set(lines[taken[-1] + 1 :]) == {"**/__pycache__/", "**/*.pyc", "**/*.so"}
 
 
 def test_the_image_has_every_package_of_the_project() -> None:
@@ -228,6 +267,16 @@ def test_the_guide_leads_to_files_that_there_are() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)", guide()) if "://" not in link]
     assert links
     assert not [link for link in links if not (ROOT / "docs" / link).exists()]
+
+
+def test_the_image_of_one_s_own_is_a_sound_one() -> None:
+    (block,) = re.findall(r"^```dockerfile\n(.*?)^```$", guide(), re.DOTALL | re.MULTILINE)
+    lint = Path(sys.executable).with_name("hadolint")
+    # DL3007 is about what somebody else may change: this `latest` was built here.
+    done = subprocess.run([lint, "--ignore=DL3007", "-"], input=block, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert block.startswith(f"FROM {compose.defaults()['IMAGE']}\n")
+    assert re.findall(r"^USER (.*)$", block, re.MULTILINE)[-1] == only("USER")
 
 
 def test_every_proxy_passes_events_on_at_once_and_knows_both_doors() -> None:

@@ -1,56 +1,35 @@
-"""The commands of docs/http.md do what the guide says, against the demo agent behind a real port."""
+"""The commands of the guides do what they say, against the demo agent behind a real port."""
 
 import json
 import re
 import shlex
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
-import aiohttp
+import grpc
 import pytest
+from google.protobuf.json_format import ParseDict
 
 from a2a_server.demo import agent
-from a2a_server.serve import running
+from a2a_server.serve import Server, running
 from a2a_server.settings import Settings
+from generated import a2a_v0_3_pb2 as v03
+from generated.a2a_v0_3_pb2_grpc import A2AServiceStub
+from tests.support.curl import ROOT, Curl, commands
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "http.md").read_text("utf-8")
-COMMANDS = [block.replace("\\\n", " ") for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)]
-CURLS = [command for command in COMMANDS if command.startswith("curl ")]
-
-
-class Curl:
-    """Just enough of curl: the options that the guide uses."""
-
-    def __init__(self, base: str) -> None:
-        self.base = base
-
-    async def __call__(self, command: str) -> tuple[int, str, str]:
-        words = shlex.split(command)[1:]
-        headers: dict[str, str] = {}
-        body, url = None, ""
-        while words:
-            word = words.pop(0)
-            if word == "--json":
-                body = words.pop(0)
-                headers |= {"Content-Type": "application/json", "Accept": "application/json"}
-            elif word == "-H":
-                name, _, value = words.pop(0).partition(": ")
-                headers[name] = value
-            elif word not in ("-N", "-i"):
-                url = word.replace("http://127.0.0.1:8080", self.base)
-        verb = "POST" if body is not None else "GET"
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(verb, url, data=body, headers=headers) as answer,
-        ):
-            return answer.status, answer.content_type, await answer.text()
+GUIDE = (ROOT / "docs/http.md").read_text("utf-8")
+CURLS = commands("docs/http.md")
 
 
 @pytest.fixture
-async def curl() -> AsyncIterator[Curl]:
+async def server() -> AsyncIterator[Server]:
     async with running(Settings(grpc="127.0.0.1:0", http="127.0.0.1:0", store="memory:"), agent) as server:
-        yield Curl(f"http://{server.http}")
+        yield server
+
+
+@pytest.fixture
+def curl(server: Server) -> Curl:
+    return Curl(f"http://{server.http}")
 
 
 def events(text: str) -> list[tuple[int, Any]]:
@@ -85,3 +64,67 @@ async def test_every_command_is_tried(curl: Curl) -> None:
     shown = re.search(r"^```json\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
     assert shown is not None
     assert (status, json.loads(text)) == (404, json.loads(shown[1]))
+
+
+async def test_the_readme_s_command_is_answered(curl: Curl) -> None:
+    (send,) = commands("README.md")
+    _, _, text = await curl(send)
+    assert json.loads(text)["task"]["artifacts"][0]["parts"] == [{"text": "Hello!"}]
+
+
+async def test_a_stream_goes_on_as_the_guide_to_replay_says(curl: Curl) -> None:
+    _, _, stream, *_ = CURLS
+    story = events((await curl(stream))[2])
+    (again,) = commands("docs/replay.md")
+    told = events((await curl(again.replace("TASK_ID", story[0][1]["task"]["id"])))[2])
+    assert told == story[17:]
+    assert told
+
+
+async def test_clients_of_0_3_are_answered_as_their_guide_says(curl: Curl) -> None:
+    call, send = commands("docs/protocol-0.3.md")
+    _, _, text = await curl(call)
+    assert json.loads(text)["result"]["status"]["state"] == "completed"
+    _, _, text = await curl(send)
+    assert json.loads(text)["task"]["artifacts"][0]["parts"] == [{"kind": "text", "text": "Hello!"}]
+
+
+@pytest.mark.req("CONF-08")
+async def test_sends_of_0_3_wait_where_their_guide_says_so(curl: Curl, server: Server) -> None:
+    """Each cell of the table, with a skill that takes a while."""
+    kind = {"kind": "message", "messageId": "1", "role": "user", "parts": [{"kind": "text", "text": "1"}]}
+    proto = {"messageId": "1", "role": "ROLE_USER", "content": [{"text": "1"}]}
+    skill = {"metadata": {"skill": "run"}}
+
+    async def posted(path: str, body: Any) -> str:
+        return (await curl(shlex.join(["curl", "--json", json.dumps(body), f"http://127.0.0.1:8080{path}"])))[2]
+
+    async def over_json(told: Any) -> bool:
+        params = {"message": kind, **skill, **told}
+        answers = [
+            await posted("/", {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params}),
+            await posted("/v1/message:send", params),
+        ]
+        states = {re.search('"state":"([a-z]+)"', answer)[1] for answer in answers}  # type: ignore[index]
+        assert len(states) == 1
+        return states == {"completed"}
+
+    async def over_proto_json(told: Any) -> bool:
+        return "TASK_STATE_COMPLETED" in await posted("/v1/message:send", {"message": proto, **skill, **told})
+
+    async def over_grpc(told: Any) -> bool:
+        request = ParseDict({"request": proto, **skill, **told}, v03.SendMessageRequest())
+        async with grpc.aio.insecure_channel(str(server.grpc)) as channel:
+            answer = await A2AServiceStub(channel).SendMessage(request)
+        return bool(answer.task.status.state == v03.TASK_STATE_COMPLETED)
+
+    page = (ROOT / "docs/protocol-0.3.md").read_text("utf-8")
+    told = page.partition("| a send with |")[2].partition("\n\n")[0].splitlines()[2:]
+    says = {"waits": True, "does not wait": False}
+    asked: list[Any] = [{}, {"configuration": {"historyLength": 1}}]
+    for row, request in zip(told, asked, strict=False):
+        cells = [says[cell.strip()] for cell in row.split("|")[2:-1]]
+        assert [await over_json(request), await over_proto_json(request), await over_grpc(request)] == cells
+    for blocking in (True, False):
+        request = {"configuration": {"blocking": blocking}}
+        assert {await over_json(request), await over_proto_json(request), await over_grpc(request)} == {blocking}

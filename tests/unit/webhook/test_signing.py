@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from pathlib import Path
 
 import pytest
 from joserfc import jwt
@@ -13,6 +15,7 @@ from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 from a2a_server.adapters.webhook import Signer, jwks, signing_keys
 from tests.support.receivers import BODY, hook, notice, receiver, sending
 
+GUIDE = Path(__file__).parents[3] / "docs/webhooks.md"
 NOW = 1_800_000_000
 OLD, NEW = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
 
@@ -52,6 +55,9 @@ def test_the_claims() -> None:
         "bodySha256": hashlib.sha256(BODY).hexdigest(),
     }
     assert jti != read(signer(NEW)(made), NEW).claims["jti"]  # so that a retry is no replay
+    _, _, told = GUIDE.read_text("utf-8").partition("| claim | |\n")
+    explained = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", told.partition("\n\n")[0], re.MULTILINE)))
+    assert set(explained) == {*token.claims, "jti"}
 
 
 @pytest.mark.req("PAID-05")
