@@ -40,7 +40,7 @@ LOSSES: Final = (
     Loss(FORTH, "a gRPC interface written `host:port`", "written as a URL"),
     Loss(FORTH, "absent `capabilities` and capabilities that are absent", "present and false"),
     Loss(FORTH, "`documentation_url` and `icon_url` that are present and empty", "absent"),
-    Loss(FORTH, "card signatures", "absent: each form is signed by itself"),
+    Loss(FORTH, "card signatures", "absent: what was signed is the other form"),
     Loss(FORTH, "`OAuthFlows.device_code`", "absent; the scheme stays"),
     Loss(FORTH, "`AuthorizationCodeOAuthFlow.pkce_required`", "absent"),
     Loss(BACK, "`file_with_bytes` that is not base64 text", "base64 text of the same bytes, unless `raw_files`"),
@@ -57,5 +57,5 @@ LOSSES: Final = (
     Loss(BACK, "`additional_interfaces` without the main one, or with it further down", "with it, in front"),
     Loss(BACK, "a gRPC interface written `host:port`", "written as a URL"),
     Loss(BACK, "absent `capabilities`", "present and false"),
-    Loss(BACK, "card signatures", "absent: each form is signed by itself"),
+    Loss(BACK, "card signatures", "absent: what was signed is the other form"),
 )
