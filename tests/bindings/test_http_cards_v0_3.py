@@ -254,7 +254,9 @@ async def test_a_tenant_of_a_server_elsewhere_is_in_the_url(
 ) -> None:
     """If the gateway knows it; with no other way to say it, 0.3 could call nobody."""
     theirs = {"url": "a.example:1", "protocolBinding": "GRPC", "protocolVersion": "1.0", "tenant": "north"}
-    (tmp_path / "card.json").write_text(json.dumps({"name": "Filed", "supportedInterfaces": [theirs]}))
+    lists: dict[str, Any] = {"defaultInputModes": [], "defaultOutputModes": [], "skills": []}
+    filed = {"name": "Filed", "description": "From a file.", "version": "7", "capabilities": {}, **lists}
+    (tmp_path / "card.json").write_text(json.dumps({**filed, "supportedInterfaces": [theirs]}))
     options = {"card": str(tmp_path / "card.json")}
     alone = Settings(http="127.0.0.1:0", upstream={"addresses": ["127.0.0.1:1"]}, gateway=options, tenants=tenants)
     async with relaying(alone) as address:
