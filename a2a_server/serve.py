@@ -1,45 +1,41 @@
-"""The composition root: settings → adapters → core → doors; the only module that sees adapters and the gateway."""
+"""The composition root: settings → adapters → core → doors; the only module that sees the gateway as a whole."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import structlog
 
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.adapters.clock import SystemClock
-from a2a_server.adapters.memory.store import MemoryStore
-from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.compat import cards as old_cards
-from a2a_server.compat.options import Options as CompatOptions
 from a2a_server.compat.superset import superset
 from a2a_server.delivery import delivery_of, documents_of
 from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
-from a2a_server.ports.agent import Agent, InternalEvent
-from a2a_server.ports.authenticator import Authenticator, Caller
+from a2a_server.parts import (
+    authenticator_of,
+    log_internal,
+    old_servicer_of,
+    rules_of,
+    spoken_of,
+    store_of,
+    streams_of,
+)
+from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import Store
-from a2a_server.settings import Credential, Settings
-from a2a_server.settings.model import MEMORY, SQLITE
+from a2a_server.settings import Settings
 from a2a_server.transport.address import Address
-from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pem import PemFile, authorities, identity
-from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.server import GrpcDoor
 from a2a_server.transport.servicer import Servicer
-from a2a_server.transport.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.streams import OpenStreams
-from a2a_server.transport.tenants import Tenants
 from a2a_server.transport.tls import server_context
-from a2a_server.transport.versions import LEGACY
 from a2a_server.transport.watchdog import Watchdog
+from a2a_server.whereabouts import base_of, interface_of, issuer_of, old_interface_of
 from gateway.app import Gateway
 from gateway.card_file import CardFileError, WithCard, read_card
 from gateway.cards import Legacy, doors_at, old_doors_at
@@ -51,8 +47,6 @@ from generated import a2a_pb2 as pb
 
 LAST_ITEMS = 1.0
 """How long streams may take to deliver what was pending when the core had drained."""
-
-WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised
 
 log = structlog.get_logger(__name__)
 
@@ -248,79 +242,6 @@ def upstream_of(settings: Settings, channel: ChannelUpstream) -> Upstream:
     return WithCard(channel, read_card(path)) if path else channel
 
 
-def base_of(settings: Settings, address: Address) -> str:
-    """Say where clients find the HTTP door (CARD-03, CARD-07, DOOR-05)."""
-    scheme = "https" if settings.tls.cert else "http"
-    return settings.public_url.rstrip("/") or f"{scheme}://{reachable(address)}"
-
-
-def issuer_of(settings: Settings, base: str, grpc: Address) -> str:
-    """Say who signs webhooks: what receivers know the server by, also where its HTTP door is another process."""
-    return base or settings.public_url.rstrip("/") or interface_of(settings, grpc).url
-
-
-def reachable(address: Address) -> Address:
-    """A wildcard is nowhere that a client could go."""
-    return Address(socket.gethostname(), address.port) if address.host in WILDCARDS else address
-
-
-def log_internal(event: InternalEvent) -> None:
-    """Agents' internal events are for whoever looks closely (INTL-02)."""
-    log.debug(event.kind, task_id=event.task_id, **{f"agent_{name}": value for name, value in event.fields.items()})
-
-
-def store_of(settings: Settings) -> Store:
-    if settings.store == MEMORY:
-        return MemoryStore()
-    return SqliteStore(Path(settings.store.removeprefix(SQLITE)))
-
-
-def authenticator_of(settings: Settings) -> Authenticator:
-    auth = settings.auth
-    if not auth.credentials:
-        return Anonymous()
-    tokens, keys = ([_secret(credential) for credential in listed] for listed in (auth.tokens, auth.api_keys))
-    return StaticAuthenticator(tokens=tokens, api_keys=keys, api_key_header=auth.api_key_header)
-
-
-def _secret(credential: Credential) -> Secret:
-    caller = Caller(
-        credential.owner,
-        authenticated=True,
-        tenant=credential.tenant,
-        extended_card=credential.extended_card,
-    )
-    return Secret(credential.digest, caller)
-
-
-def rules_of(settings: Settings, card: pb.AgentCard) -> Rules:
-    return Rules(
-        tenants=Tenants(frozenset(settings.tenants), settings.default_tenant),
-        extensions=Extensions.of(card.capabilities.extensions),
-        strict_version=settings.strict_version,
-        legacy=settings.legacy.enabled,
-        require_extensions_everywhere=settings.require_extensions_everywhere,
-    )
-
-
-def streams_of(settings: Settings) -> OpenStreams:
-    options = settings.streams
-    return OpenStreams(per_caller=options.per_caller, total=options.total, write_timeout=options.write_timeout)
-
-
-def old_servicer_of(settings: Settings, pipeline: Pipeline) -> LegacyServicer | None:
-    if not settings.legacy.enabled:
-        return None
-    options = spoken_of(settings)
-    return LegacyServicer(pipeline, options, peer_names=bool(settings.tls.client_ca))
-
-
-def spoken_of(settings: Settings) -> CompatOptions:
-    """How 0.3 is spoken."""
-    legacy = settings.legacy
-    return CompatOptions(raw_files=legacy.raw_files, wait_unasked=legacy.wait == "always", grpc_urls=legacy.grpc_urls)
-
-
 def interfaces_at(settings: Settings, grpc_at: Address, base: str, tenant: str = "") -> list[pb.AgentInterface]:
     """All doors at which this tenant, or none, can be named: 0.3 knows tenants of its URLs only (CONF-50)."""
     interfaces = [interface_of(settings, grpc_at, tenant), *(doors_at(base, tenant) if base else ())]
@@ -330,17 +251,3 @@ def interfaces_at(settings: Settings, grpc_at: Address, base: str, tenant: str =
         if not tenant:
             interfaces.append(old_interface_of(settings, grpc_at))
     return interfaces
-
-
-def old_interface_of(settings: Settings, address: Address) -> pb.AgentInterface:
-    """0.3 writes the address of the gRPC door as a URL; what a proxy in front of it speaks, `public_url` tells."""
-    secure = settings.tls.cert or (settings.public_grpc and settings.public_url.startswith("https:"))
-    scheme = f"{'https' if secure else 'http'}://" if settings.legacy.grpc_urls else ""
-    url = f"{scheme}{settings.public_grpc or reachable(address)}"
-    return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=LEGACY)
-
-
-def interface_of(settings: Settings, address: Address, tenant: str = "") -> pb.AgentInterface:
-    """Say where clients find the gRPC door: `host:port`, and no wildcard (CARD-03, CARD-07, CONF-69)."""
-    url = settings.public_grpc or str(reachable(address))
-    return pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version="1.0", tenant=tenant)
