@@ -106,7 +106,7 @@ class OldJsonRpc:
         message: Any = profile.codec.decode(envelope.params, method.request)
         if tenant:
             message.tenant = tenant
-        speech = self.speeches.of(request, message)
+        speech = self.speeches.of(request, message, envelope.params)
         ask = new_ask((request, query, method.rpc, message, method.beside(envelope.params), ()))
         if method.rpc.server_streaming:
             accept.stream(request.headers.get(hdrs.ACCEPT))

@@ -42,7 +42,7 @@ class OldRest:
         kind = (accept.stream if streams else calls.profile.unary)(accepted)
         speeches = self.speeches[wanted.dialect or self.default]
         message = _message(speeches.plain, wanted, tenant)
-        speech = speeches.of(request, message)
+        speech = speeches.of(request, message, wanted.value)
         ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.rules)
         if streams:
             return await speech.stream(ask, frames.LINES if kind == accept.NDJSON else frames.REST)

@@ -12,9 +12,9 @@ from multidict import MultiMapping
 from gateway import dialects
 from gateway.calls import Calls
 from gateway.card_forms import Legacy
-from gateway.dialects import Spelling
+from gateway.dialects import Spelling, input_requests
 from gateway.dialects.evidence import Dialect
-from gateway.dialects.tool_parts import URI
+from gateway.dialects.tool_parts import MEMBERS_URI
 from gateway.headers import HeaderMap
 from gateway.profiles import Profile
 from gateway.streams import Writings
@@ -30,9 +30,14 @@ class Speeches(NamedTuple):
     plain: Speech
     extras: Speech
 
-    def of(self, request: web.BaseRequest, message: Any) -> Speech:  # noqa: ANN401 - a request of any type
-        """What the client reads: the extras, if it asks for them or has used them (XTRA-01)."""
-        return self.extras if _uses_extras(request.headers, message) else self.plain
+    def of(self, request: web.BaseRequest, message: Any, value: Any) -> Speech:  # noqa: ANN401 - a request of any type
+        """What the client reads: the extras, if it has used them in the JSON of its request or asks for them (XTRA-01).
+
+        To name the extension, or to use what it is carried by, means just that: official clients read nothing else.
+        """
+        if isinstance(message, pb.SendMessageRequest) and input_requests.is_used(value):
+            return self.extras
+        return self.extras if _asks_for_extras(request.headers) else self.plain
 
 
 def jsonrpc(calls: Calls, cards: Legacy, *, waits: bool) -> Speeches:
@@ -56,22 +61,14 @@ def rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappin
     return {"kind": Speeches(kind(plain), kind(extras)), "proto": Speeches(speech, speech)}
 
 
-_URI = URI.encode()
-
-
 def _speaking(calls: Calls, profile: Profile) -> Calls:
     options = calls.options
     header_map = HeaderMap(options.forward_headers, options.forward_well_known, profiles.RENAMED)
     return replace(calls, profile=profile, writings=Writings(profile.codec, profile.last), header_map=header_map)
 
 
-def _uses_extras(headers: MultiMapping[str], message: Any) -> bool:  # noqa: ANN401 - as above
+def _asks_for_extras(headers: MultiMapping[str]) -> bool:
     for name in profiles.EXTENSIONS:
-        if name in headers and any(URI in listed for listed in headers.getall(name)):
+        if name in headers and any(MEMBERS_URI in map(str.strip, uris.split(",")) for uris in headers.getall(name)):
             return True
-    if not isinstance(message, pb.SendMessageRequest):
-        return False
-    if _URI not in message.SerializeToString():  # which takes a fraction of the time that it takes to look for it
-        return False
-    said = message.message
-    return URI in said.extensions or any(URI in part.metadata.fields for part in said.parts)
+    return False
