@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.dialects.members import snake
+from generated import a2a_pb2 as pb
 
 Foreign = Mapping[str, Mapping[str, str]]
+"""By type: members, and what to say of them."""
 
 
 def _texts(told: str, **names: str) -> dict[str, str]:
@@ -19,10 +21,23 @@ def _texts(told: str, **names: str) -> dict[str, str]:
     return texts | {snake(name): text for name, text in texts.items()}
 
 
+def _joined(*tables: Foreign) -> Foreign:
+    types = {name for table in tables for name in table}
+    return {name: {member: text for table in tables for member, text in table.get(name, {}).items()} for name in types}
+
+
 _OF_1_0: Final = "is A2A 1.0's; 0.3 has {}"
 _OF_PROTO: Final = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has {}"
 _OF_SCHEMA: Final = "is the 0.3 JSON schema's; its proto, which the rest of this is spelt by, has {}"
 _TYPES: Final = "Task", "Message", "TaskStatusUpdateEvent", "TaskArtifactUpdateEvent"
+
+TENANT: Final = _texts(_OF_1_0, tenant="it in the path, as in /{tenant}/v1/tasks or /{tenant}/")
+"""Never ignored: without its tenant a call is one in somebody else's space (TENA-03)."""
+_TENANTS: Final = {
+    name: TENANT
+    for name, kind in pb.DESCRIPTOR.message_types_by_name.items()
+    if "tenant" in kind.fields_by_name and (name.endswith("Request") or name == "TaskPushNotificationConfig")
+}
 
 _REQUESTS: Final = {
     "SendMessageConfiguration": _texts(
@@ -38,14 +53,19 @@ _REQUESTS: Final = {
     "ListTaskPushNotificationConfigsRequest": _texts(_OF_1_0, taskId='"id"'),
 }
 
-IN_KIND: Final[Foreign] = _REQUESTS | {
-    "Message": _texts(_OF_PROTO, content='"parts"'),
-    "SendMessageRequest": _texts(_OF_PROTO, request='"message"'),
-}
-IN_PROTO: Final[Foreign] = (
-    _REQUESTS
-    | {name: _texts(_OF_SCHEMA, kind="no such member") for name in _TYPES}
-    | {"Message": _texts(_OF_SCHEMA, kind="no such member", parts='"content"')}
+IN_KIND: Final[Foreign] = _joined(
+    _TENANTS,
+    _REQUESTS,
+    {
+        "Message": _texts(_OF_PROTO, content='"parts"'),
+        "SendMessageRequest": _texts(_OF_PROTO, request='"message"'),
+    },
+)
+IN_PROTO: Final[Foreign] = _joined(
+    _TENANTS,
+    _REQUESTS,
+    {name: _texts(_OF_SCHEMA, kind="no such member") for name in _TYPES},
+    {"Message": _texts(_OF_SCHEMA, parts='"content"')},
 )
 
 IN_KIND_PART: Final = _texts(
@@ -80,6 +100,7 @@ IN_DRAFT: Final[Foreign] = {
     "AuthenticationInfo": _texts(_NOT_DRAFT, scheme='"schemes", a list'),
     "ListTasksRequest": _texts(_NOT_DRAFT, statusTimestampAfter='"lastUpdatedAfter", in milliseconds since 1970'),
     "Message": _texts(_OF_0_3, content='"parts"'),
+    "TaskPushNotificationConfig": {"tenant": "is for the request to say"},
 }
 IN_DRAFT_PART: Final = _texts(
     _NOT_DRAFT,

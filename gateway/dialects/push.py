@@ -16,17 +16,13 @@ from generated import a2a_pb2 as pb
 
 _INNER: Final = "pushNotificationConfig"
 _PLACES: Final = "taskId", "name", "pushNotificationConfigId"
-_MEMBERS: Final = Leftovers(
-    {
-        **{name: name for name in (*_PLACES, _INNER)},
-        "task_id": "taskId",
-        "push_notification_config_id": "pushNotificationConfigId",
-        "push_notification_config": _INNER,
-    },
-    frozenset(),
-    {},
-    dict.fromkeys(("url", "token", "authentication"), f'is for "{_INNER}" to hold'),
-)
+_NAMES: Final = {
+    **{name: name for name in (*_PLACES, _INNER)},
+    "task_id": "taskId",
+    "push_notification_config_id": "pushNotificationConfigId",
+    "push_notification_config": _INNER,
+}
+_INSIDE: Final = dict.fromkeys(("id", "url", "token", "authentication"), f'is for "{_INNER}" to hold')
 _KIND: Final = descriptor_of(pb.TaskPushNotificationConfig)
 
 
@@ -38,23 +34,24 @@ def by_name(config: pb.TaskPushNotificationConfig) -> Json:
     return {"name": names.config_name(config.task_id, config.id)}
 
 
-def named(name: Callable[[pb.TaskPushNotificationConfig], Json]) -> Form:
-    """A config by itself, written with what `name` says."""
+def named(name: Callable[[pb.TaskPushNotificationConfig], Json], foreign: Mapping[str, str]) -> Form:
+    """A config by itself, written with what `name` says; `foreign` members are refused beside it."""
 
     def writer(writers: Compiler) -> Function:
         inner = writers.plain(_KIND)
         return lambda config: {**name(config), _INNER: inner(config)}
 
-    return Form(writer, _named_reader)
+    return Form(writer, lambda readers: named_reader(readers, foreign))
 
 
-def _named_reader(readers: Compiler) -> Function:
+def named_reader(readers: Compiler, foreign: Mapping[str, str]) -> Function:
+    members = Leftovers(_NAMES, frozenset(), {}, {**_INSIDE, **foreign})
     inner = _unnamed_reader(readers)
 
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         if type(value) is not dict:
             raise TypeError
-        found, faults = _MEMBERS(value, None)
+        found, faults = members(value, None)
         try:
             inner(found.get(_INNER), config)
         except WRONG as error:

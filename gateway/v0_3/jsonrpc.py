@@ -23,6 +23,7 @@ from gateway.v0_3 import schemes
 from gateway.v0_3.answers import RPCS
 from gateway.v0_3.speech import new_ask
 from gateway.v0_3.speeches import Speeches
+from gateway.v0_3.tenants import without_tenant
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
 _CARD: Final = "agent/getAuthenticatedExtendedCard"
@@ -103,6 +104,8 @@ class OldJsonRpc:
     ) -> Answering:
         profile = self.speeches.plain.calls.profile
         profile.check(versions_asked(request, query))
+        if query:
+            without_tenant(query, tenant)
         message: Any = profile.codec.decode(envelope.params, method.request)
         if tenant:
             message.tenant = tenant

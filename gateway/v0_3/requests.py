@@ -96,9 +96,8 @@ def _of_task(rpc: MethodDescriptor, asked: _Asked) -> Request:
     """The body may repeat the name, and have metadata."""
     body, [task_id] = _object(asked.body), asked.ids
     _agree({"the path": task_id, "id": body.get("id"), "name": _task_of(body.get("name"))})
-    metadata = {name: body[name] for name in ("metadata",) if name in body}
-    said = {name: value for name, value in asked.said.items() if name not in _NAMES}
-    return Request(rpc, {**said, **metadata, "id": task_id})
+    said = {name: value for name, value in {**body, **asked.said}.items() if name not in _NAMES}
+    return Request(rpc, {**said, "id": task_id})
 
 
 def _of_config(rpc: MethodDescriptor, asked: _Asked) -> Request:

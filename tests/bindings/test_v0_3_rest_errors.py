@@ -249,12 +249,41 @@ async def test_what_the_server_complains_of_is_spelt_for_the_client(
         assert violations(told) == {shown: "is wrong"}
 
 
-@pytest.mark.req("LRES-08")
-async def test_a_tenant_in_the_query_is_nobodys() -> None:
-    """0.3 says a tenant by the path; what 1.0 says elsewhere is not read as one."""
-    async with scripted(pb.ListTasksResponse()) as (upstream, client):
-        assert await client.told("GET", "/v1/tasks?tenant=acme") == []
-        assert [request.tenant for _, request, _ in upstream.asked] == [""]  # type: ignore[attr-defined]
+IN_PATH = "is A2A 1.0's; 0.3 has it in the path, as in /{tenant}/v1/tasks or /{tenant}/"
+IN_QUERY = "is A2A 1.0's in the query; 0.3 has it in the path, as in /{tenant}/v1/tasks"
+
+
+@pytest.mark.req("TENA-03", "TENA-05", "LRES-08")
+@pytest.mark.parametrize("root", ["", "/acme"])
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "said"),
+    [
+        ("POST", "/v1/message:send", {**say(), "tenant": "zz"}, IN_PATH),
+        ("POST", "/v1/message:stream", {**tell(), "tenant": "zz"}, IN_PATH),
+        ("POST", "/v1/tasks/t:cancel", {"name": "tasks/t", "tenant": "zz"}, IN_PATH),
+        ("POST", "/v1/tasks/t:subscribe", {"tenant": "zz"}, IN_PATH),
+        ("POST", CONFIGS, {"tenant": "zz", "pushNotificationConfig": HOOK}, IN_PATH),
+        ("POST", "/v1/message:send?tenant=zz", tell(), IN_QUERY),
+        ("GET", "/v1/tasks?tenant=zz", ..., IN_QUERY),
+        ("GET", "/v1/tasks/t?tenant=zz", ..., IN_QUERY),
+        ("DELETE", f"{CONFIGS}/c?tenant=acme&tenant=zz", ..., IN_QUERY),
+    ],
+)
+async def test_a_tenant_that_is_not_the_path_s_is_refused(
+    root: str, verb: str, path: str, body: Any, said: str
+) -> None:
+    """0.3 says it by the path; to ignore what 1.0 says elsewhere would be a call in another tenant's space."""
+    async with scripted(tenants=["acme"]) as (upstream, client):
+        assert violations(await client.refused(verb, root + path, body)) == {"tenant": said}
+        assert not upstream.asked
+
+
+@pytest.mark.req("TENA-03", "LRES-08")
+@pytest.mark.parametrize("query", ["?tenant=acme", "?tenant="])
+async def test_a_query_may_repeat_the_tenant_of_the_path(query: str) -> None:
+    async with scripted(pb.ListTasksResponse(next_page_token="more"), tenants=["acme"]) as (upstream, client):
+        assert await client.told("GET", f"/acme/v1/tasks{query}") == []
+        assert [request.tenant for _, request, _ in upstream.asked] == ["acme"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.req("LRES-01", "TENA-02")
