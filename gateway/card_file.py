@@ -9,7 +9,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError
-from gateway.codec import V1, loads
+from gateway.codec import loads
+from gateway.dialects.v1 import V1
 from gateway.upstream import Answer, Context, Stream, Upstream
 from generated import a2a_pb2 as pb
 

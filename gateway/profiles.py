@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from a2a_server.errors import A2AError, ErrorCodes, Reason
-from gateway import accept, codec
+from gateway import accept, dialects
 from gateway.codec import Codec
 from gateway.errors import Failure, explain
 from gateway.upstream import CURRENT
@@ -65,7 +65,7 @@ class Profile:
         return [name for name in self.extensions if name in asked] or self.extensions[:1]
 
 
-V1: Final = Profile(spoken=CURRENT, codec=codec.V1, last=codec.V1)
+V1: Final = Profile(spoken=CURRENT, codec=dialects.V1.codec, last=dialects.V1.last)
 
 
 def major_minor(value: str) -> str:

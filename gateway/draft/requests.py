@@ -15,7 +15,8 @@ from a2a_server.errors import A2AError, Violation, refuse
 from gateway import binding
 from gateway.agreement import merge
 from gateway.calls import NOTHING, Beside, Query
-from gateway.codec import V1, Codec, loads
+from gateway.codec import Codec, loads
+from gateway.dialects.v1 import V1
 from gateway.draft.respelling import CONFIG, INNER_CONFIG, RULES
 from gateway.routes import Match
 from gateway.v0_3 import schemes

@@ -117,6 +117,17 @@ async def test_what_the_server_complains_of_is_spelt_for_the_client(method: str,
         assert violations(told) == {shown: "is wrong"}
 
 
+@pytest.mark.req("CONF-31", "LRPC-01", "ERRS-05")
+@pytest.mark.parametrize("where", WHERE)
+async def test_an_id_beside_a_config_is_not_replaced_by_another(where: Where) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        task = await client.call("message/send", say())
+        params = {"taskId": task["id"], "id": "x", "pushNotificationConfig": HOOK}
+        error = await client.fault("tasks/pushNotificationConfig/set", params)
+        assert (error["code"], violations(error)) == (-32602, {"id": 'is for "pushNotificationConfig" to hold'})
+        assert await client.call("tasks/pushNotificationConfig/list", {"id": task["id"]}) == []
+
+
 # -- tenants
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_server.errors import A2AError
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from tests.unit.gateway.codec.oracle import Refused, reading
 from tests.unit.gateway.codec.strategies import JSON, KINDS, NAMES, json_of
 
