@@ -8,14 +8,15 @@ from gateway.codec.compiler import Compiler, Function
 from gateway.codec.faults import WRONG, Faults, note
 from gateway.codec.leftovers import Leftovers
 from gateway.dialects import push
-from gateway.dialects.draft_names import A_TASK, parent_of
 from gateway.dialects.kept import Json
-from gateway.dialects.push import agreed, text_of
+from gateway.dialects.names import A_SEGMENT, A_TASK, parent_of, segment, text_of
+from gateway.dialects.push import agreed
 from generated import a2a_pb2 as pb
 
 _CONFIG: Final = "pushNotificationConfig"
 _WHOLE: Final = "config"
-_TEXTS: Final = "tenant", "taskId", "configId"
+_TEXTS: Final = {"tenant": (text_of, "a string"), "taskId": (text_of, "a string"), "configId": (segment, A_SEGMENT)}
+"""How they are read, and what would be right."""
 _NAMES: Final = {
     **{name: name for name in (*_TEXTS, "parent", _WHOLE)},
     "task_id": "taskId",
@@ -67,11 +68,11 @@ class _Inside(NamedTuple):
 def _read_places(around: Json, config: pb.TaskPushNotificationConfig, inside: _Inside) -> Faults | None:
     faults: Faults | None = None
     texts = dict.fromkeys(_TEXTS, "")
-    for place in _TEXTS:
+    for place, (read, expected) in _TEXTS.items():
         try:
-            texts[place] = text_of(around.get(place, ""))
+            texts[place] = read(around.get(place, ""))
         except WRONG as error:
-            faults = note(faults, f".{place}", "a string", around[place], error)
+            faults = note(faults, f".{place}", expected, around[place], error)
     parent, faults = _parent(around.get("parent"), faults)
     tasks = {".taskId": texts["taskId"], f"{inside.path}.name": config.task_id, ".parent": parent}
     config.tenant = texts["tenant"]
@@ -84,10 +85,9 @@ def _parent(name: object, faults: Faults | None) -> tuple[str, Faults | None]:
     if name is None:
         return "", faults
     try:
-        [task_id] = parent_of(text_of(name))
+        return parent_of(text_of(name)), faults
     except WRONG as error:
         return "", note(faults, ".parent", A_TASK, name, error)
-    return task_id, faults
 
 
 FORM: Final = push.named(push.by_name, _ID)._replace(read=_reader)

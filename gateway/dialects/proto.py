@@ -32,7 +32,13 @@ _ALSO: Final = {
 """What the proto calls them, where JSON has another name."""
 _FORMS: Final[Mapping[str, Form]] = {
     **FORMS,
-    **full({"Message": proto_messages.FORM, "TaskPushNotificationConfig": push.named(push.by_name, TENANT)}),
+    **full(
+        {
+            "Message": proto_messages.FORM,
+            "TaskPushNotificationConfig": push.named(push.by_name, TENANT),
+            "TaskPushNotificationConfig.id": push.ID,
+        }
+    ),
 }
 _CONSTANTS: Final[Mapping[str, Mapping[str, str | bool]]] = full({"TaskStatusUpdateEvent": {FINAL: False}})
 
