@@ -10,8 +10,9 @@ from typing import Final
 from a2a_server.errors import A2AError, ErrorCodes, Reason
 from gateway import accept, dialects
 from gateway.codec import Codec
+from gateway.dialects.words import Words, retold
 from gateway.errors import Failure, explain
-from gateway.upstream import CURRENT
+from gateway.upstream import CURRENT, StatusError
 
 _VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_SHOWN: Final = 100
@@ -43,6 +44,15 @@ class Profile:
     """The one version that `A2A-Version` may name; empty where upstreams judge it."""
     signs: str = ""
     """By what a request is known to be of this version."""
+
+    words: Words | None = None
+    """Tells what upstreams say, in the words of 1.0, in those of this version."""
+
+    def retell(self, error: Exception) -> Exception:
+        """An upstream's error in the words of this version; what is found here is told in them anyway."""
+        if self.words is None or not isinstance(error, A2AError | StatusError):
+            return error
+        return retold(error, self.words)
 
     def explain(self, error: Exception) -> Failure:
         return explain(error, self.codes, self.failure)

@@ -12,7 +12,7 @@ from multidict import MultiMapping
 from gateway import dialects
 from gateway.calls import Calls
 from gateway.card_forms import Legacy
-from gateway.dialects import Spelling, input_requests
+from gateway.dialects import Spelling, input_requests, words
 from gateway.dialects.evidence import Dialect
 from gateway.dialects.tool_parts import MEMBERS_URI
 from gateway.headers import HeaderMap
@@ -54,9 +54,11 @@ def rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappin
     plain, extras = dialects.kind(rest=True, wait=waits), dialects.kind(rest=True, wait=waits, extras=True)
 
     def kind(spelling: Spelling) -> Speech:
-        return Speech(_speaking(calls, profiles.rest(spelling)), respelling.REST_KIND, cards.card_0_3, OTHERWISE)
+        return Speech(
+            _speaking(calls, profiles.rest(spelling, words.KIND)), respelling.REST_KIND, cards.card_0_3, OTHERWISE
+        )
 
-    proto = _speaking(calls, profiles.rest(dialects.proto(wait=waits, raw_files=raw_files)))
+    proto = _speaking(calls, profiles.rest(dialects.proto(wait=waits, raw_files=raw_files), words.PROTO))
     speech = Speech(proto, respelling.REST_PROTO, cards.card_0_3_both, OTHERWISE)
     return {"kind": Speeches(kind(plain), kind(extras)), "proto": Speeches(speech, speech)}
 
