@@ -42,7 +42,7 @@ def forms_of() -> Mapping[str, Form]:
     return {
         CURRENT: Form(_A2A, dialects.V1.codec.encode),
         LEGACY: Form(_JSON, dialects.KIND.codec.encode, whole=True),
-        DRAFT: Form(_A2A, dialects.DRAFT.codec.encode),
+        DRAFT: Form(_A2A, dialects.DRAFT.codec.encode, dialects.DRAFT.last.encode),
     }
 
 

@@ -7,12 +7,13 @@ Path and query become a JSON value, which the codec judges like a body: a field 
   because a tenant may be in it (CONF-50) and a dropped one would be a call on behalf of somebody else.
 - A body where the annotation has none is ignored, as by grpc-gateway: content of a GET "cannot alter the meaning"
   of the request (RFC 9110, 9.3.1), and some HTTP clients send `{}` with every DELETE.
-- Names that are no fields are ignored (GEN-06); among them are those read elsewhere, such as `A2A-Version`.
+- Names that are no fields are ignored (GEN-06); among them are those read elsewhere, such as `A2A-Version`. Those by
+  which other versions mean a field are not: what they say would be lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -41,6 +42,8 @@ def bind(
     faults: list[Violation] = []
     said = _said(plan, match.captures, query, faults) if query or match.captures else {}
     from_url = _judged(faults, codec, said, plan.request) if said else None
+    if query:
+        faults.extend(_foreign(plan.kind, query, codec))
     from_body = _read(plan, body, codec, faults, max_depth) if plan.takes_body else None
     if from_url is not None and from_body is not None:
         faults.extend(merge(from_body, from_url))
@@ -105,6 +108,13 @@ def _named(kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Viol
             if place is not None:
                 texts.setdefault(place, []).append(text)
     return texts
+
+
+def _foreign(kind: Descriptor, query: Sequence[tuple[str, str]], codec: Codec) -> Iterator[Violation]:
+    """Complain of what is another version's and would be lost, as a body's is."""
+    for name, _ in query:
+        if complaint := codec.foreign(kind, name):
+            yield Violation(name, complaint)
 
 
 def _put(said: dict[str, object], place: Place, texts: Sequence[str], faults: list[Violation]) -> None:

@@ -12,8 +12,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescri
 from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError
-from gateway.codec import V1, loads
+from gateway.codec import loads
 from gateway.codec.schema import descriptor_of, is_required, json_name, map_entry
+from gateway.dialects.v1 import V1
 from gateway.upstream import Answer, Context, Stream, Upstream
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2 as v03

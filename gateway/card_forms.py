@@ -9,9 +9,9 @@ import orjson
 from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError, Reason
-from gateway.codec import V1
 from gateway.codec.memo import Memo
 from gateway.dialects import cards_v0_3
+from gateway.dialects.v1 import V1
 from gateway.options import CardForm
 from gateway.profiles import major_minor
 from generated import a2a_pb2 as pb

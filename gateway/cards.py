@@ -17,8 +17,8 @@ from aiohttp import web
 
 from gateway import accept
 from gateway.card_forms import Legacy, form_of
-from gateway.codec import V1
 from gateway.cors import ANYBODY
+from gateway.dialects.v1 import V1
 from gateway.options import CardForm
 from gateway.replies import Reply
 from generated import a2a_pb2 as pb

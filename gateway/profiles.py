@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from a2a_server.errors import A2AError, ErrorCodes, Reason
-from gateway import accept, codec
+from gateway import accept, dialects
 from gateway.codec import Codec
+from gateway.dialects.words import Words, retold
 from gateway.errors import Failure, explain
-from gateway.upstream import CURRENT
+from gateway.upstream import CURRENT, StatusError
 
 _VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_SHOWN: Final = 100
@@ -44,6 +45,15 @@ class Profile:
     signs: str = ""
     """By what a request is known to be of this version."""
 
+    words: Words | None = None
+    """Tells what upstreams say, in the words of 1.0, in those of this version."""
+
+    def retell(self, error: Exception) -> Exception:
+        """An upstream's error in the words of this version; what is found here is told in them anyway."""
+        if self.words is None or not isinstance(error, A2AError | StatusError):
+            return error
+        return retold(error, self.words)
+
     def explain(self, error: Exception) -> Failure:
         return explain(error, self.codes, self.failure)
 
@@ -65,7 +75,7 @@ class Profile:
         return [name for name in self.extensions if name in asked] or self.extensions[:1]
 
 
-V1: Final = Profile(spoken=CURRENT, codec=codec.V1, last=codec.V1)
+V1: Final = Profile(spoken=CURRENT, codec=dialects.V1.codec, last=dialects.V1.last)
 
 
 def major_minor(value: str) -> str:

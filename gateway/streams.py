@@ -147,7 +147,7 @@ class Relay:
     async def _say(self, error: Exception) -> None:
         try:
             async with asyncio.timeout(FAREWELL_SECONDS):
-                await self.place.write(self.frames.error(self.profile.explain(error)))
+                await self.place.write(self.frames.error(self.profile.explain(self.profile.retell(error))))
         except TimeoutError:  # nobody reads
             self.place.abort()
 

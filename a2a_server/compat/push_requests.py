@@ -25,6 +25,8 @@ def upgrade_create(
         _agree(name.task_id, config.task_id, "config.name", faults)
         config.id = _agree(name.config_id, config.id, "config.name", faults)
     config.id = _agree(legacy.config_id, config.id, "config_id", faults)
+    names.check_new_id(legacy.config_id, "config_id", faults)
+    names.check_new_id(own.push_notification_config.id, "config.push_notification_config.id", faults)
     settle(faults)
     return config
 

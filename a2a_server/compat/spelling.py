@@ -1,4 +1,4 @@
-"""The 1.0 core's complaints in the field names of 0.3 (spec: ERRS-05).
+"""The 1.0 core's complaints in the field names and words of 0.3 (spec: ERRS-05, CONF-26).
 
 A client that sent `request.content[0]` cannot find `message.parts[0]`.
 """
@@ -10,8 +10,18 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from google.protobuf.message import Message
+
 from a2a_server.compat.kept import KEY
 from a2a_server.errors import A2AError, Reason, Violation
+from generated import a2a_pb2 as pb
+from generated import a2a_v0_3_pb2 as v03
+
+
+def _contents(kind: type[Message], oneof: str) -> str:
+    """What complaints of parts list."""
+    return ", ".join(field.name for field in kind.DESCRIPTOR.oneofs_by_name[oneof].fields)
+
 
 Rules = Sequence[tuple[re.Pattern[str], str]]
 
@@ -63,17 +73,25 @@ _EXTENSIONS: Final = _rules(**{"a2a-extensions": "x-a2a-extensions"})
 """Of metadata, which every RPC has."""
 
 
+_STATE: Final = "state"
+"""What metadata calls the state of a task."""
+_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        pb.TaskState.Name(pb.TASK_STATE_CANCELED): v03.TaskState.Name(v03.TASK_STATE_CANCELLED),
+        _contents(pb.Part, "content"): _contents(v03.Part, "part"),
+    }
+)
+_KNOWN: Final = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b")
+
+
 def respell(error: A2AError, rpc: str) -> A2AError:
     """Return the same error for a client that called this RPC of 0.3."""
-    reason = reason_of(error, rpc)
-    if not error.violations and reason is error.reason:
-        return error
     rules = (*_RULES[rpc], *_EXTENSIONS)
-    violations = [Violation(_respell(fault.field, rules), fault.description) for fault in error.violations]
+    violations = [Violation(_respell(fault.field, rules), _retell(fault.description)) for fault in error.violations]
     return A2AError(
-        reason,
-        _message(error, violations),
-        metadata=error.metadata,
+        reason_of(error, rpc),
+        _retell(_message(error, violations)),
+        metadata={name: _retell(text) if name == _STATE else text for name, text in error.metadata.items()},
         violations=violations,
         retry_after=error.retry_after,
     )
@@ -106,6 +124,10 @@ def _message(error: A2AError, violations: Sequence[Violation]) -> str:
     if violations and error.message.startswith(f"{head}: "):
         return violations[0].field + error.message.removeprefix(head)
     return error.message
+
+
+def _retell(text: str) -> str:
+    return _KNOWN.sub(lambda found: _WORDS[found[0]], text)
 
 
 def _respell(field: str, rules: Rules) -> str:

@@ -72,7 +72,11 @@ class Core:
             observers=observers,
             replica=uuid.uuid4().hex,
             desk=PushDesk(delivery) if delivery is not None else None,
-            relay=PushRelay(store, clock, delivery, history_cap=history) if delivery is not None else None,
+            relay=(
+                PushRelay(store, clock, delivery, history_cap=history, keep_open_on_input=keep_open_on_input)
+                if delivery is not None
+                else None
+            ),
             input_requests=any(extension.uri == URI for extension in self.card.capabilities.extensions),
             answer_by_reference=answer_by_reference,
         )

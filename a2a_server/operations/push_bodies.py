@@ -1,15 +1,14 @@
-"""What a webhook tells: the event, or the task as the event left it (spec: HOOK-01, LPSH-03, CONF-36)."""
+"""What a webhook tells: the event, or the task as the event left it (spec: HOOK-01, LPSH-03, CONF-11, CONF-36)."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 
-from google.protobuf.message import Message
-
+from a2a_server.domain.events import closes_stream
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.views import trim
-from a2a_server.operations.push_delivery import Delivery
+from a2a_server.operations.push_delivery import Delivery, Form
 from a2a_server.operations.push_desk import PushDesk
 from a2a_server.ports.hooks import Debt
 from a2a_server.ports.push_sender import Notice
@@ -22,8 +21,10 @@ _BATCH = 256
 class Bodies:
     """Makes notices of debts."""
 
-    def __init__(self, store: Store, delivery: Delivery, history_cap: int) -> None:
+    def __init__(self, store: Store, delivery: Delivery, history_cap: int, *, keep_open_on_input: bool) -> None:
+        """`keep_open_on_input`: whether streams go on behind a question, which is then not the last event."""
         self._store = store
+        self._keep_open_on_input = keep_open_on_input
         self._delivery = delivery
         self._desk = PushDesk(delivery)
         self._history_cap = history_cap
@@ -31,8 +32,8 @@ class Bodies:
     async def notice(self, debt: Debt) -> Notice | None:
         """None when the event is gone, with its task. Raises `Unsealable`."""
         form = self._delivery.form_of(debt.hook.version)
-        told = await (self._task(debt) if form.whole else self._event(debt))
-        if told is None:
+        body = await (self._task(debt, form) if form.whole else self._event(debt, form))
+        if body is None:
             return None
         return Notice(
             self._desk.open(debt.hook),
@@ -41,15 +42,20 @@ class Bodies:
             delivery_id(debt),
             debt.attempts + 1,
             form.content_type,
-            form.encode(told),
+            body,
             debt.trace,
         )
 
-    async def _event(self, debt: Debt) -> Message | None:
+    async def _event(self, debt: Debt, form: Form) -> bytes | None:
         entries = await self._store.entries(debt.task_id, debt.number - 1, 1)
-        return entries[0].event if entries and entries[0].number == debt.number else None
+        if not entries or entries[0].number != debt.number:
+            return None
+        event = entries[0].event
+        if form.last is not None and closes_stream(event, keep_open_on_input=self._keep_open_on_input):
+            return form.last(event)
+        return form.encode(event)
 
-    async def _task(self, debt: Debt) -> Message | None:
+    async def _task(self, debt: Debt, form: Form) -> bytes | None:
         """Fold the log up to the event: later ones will be told in their turn."""
         task, at = pb.Task(), 0
         while at < debt.number:
@@ -59,7 +65,7 @@ class Bodies:
             fold(task, (entry.event for entry in entries))
             at = entries[-1].number
             await asyncio.sleep(0)  # a long log is no reason to keep others waiting
-        return trim(task, None, cap=self._history_cap)
+        return form.encode(trim(task, None, cap=self._history_cap))
 
 
 def delivery_id(debt: Debt) -> str:

@@ -19,6 +19,8 @@ class Form(NamedTuple):
 
     content_type: str
     encode: Callable[[Message], bytes]
+    last: Callable[[Message], bytes] | None = None
+    """Writes the event with which streams close, where a version says that it is the last."""
     whole: bool = False
     """Whether the body is the task as the event left it, and not the event."""
 

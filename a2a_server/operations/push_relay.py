@@ -41,13 +41,15 @@ _Key = tuple[str, str]
 class PushRelay:
     """One per process. Several processes may pay the debts of one store."""
 
-    def __init__(self, store: Store, clock: Clock, delivery: Delivery, *, history_cap: int) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, delivery: Delivery, *, history_cap: int, keep_open_on_input: bool = False
+    ) -> None:
         self.counters = Counters()
         self._store = store
         self._clock = clock
         self._sender = delivery.sender
         self._patience = delivery.patience
-        self._bodies = Bodies(store, delivery, history_cap)
+        self._bodies = Bodies(store, delivery, history_cap, keep_open_on_input=keep_open_on_input)
         self._hosts = Hosts(delivery.patience)
         self._attempts: dict[_Key, Attempt] = {}
         self._woken, self._freed = asyncio.Event(), asyncio.Event()

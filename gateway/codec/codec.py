@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, TypeVar
 
 import orjson
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from gateway.codec.compiler import Function
@@ -12,12 +14,13 @@ from gateway.codec.expected import expected_message
 from gateway.codec.faults import WRONG, Faults, complain, raise_faults, unwritable
 from gateway.codec.memo import Memo
 from gateway.codec.reader import Readers
-from gateway.codec.schema import Dialect, descriptor_of
+from gateway.codec.schema import Complaint, Dialect, descriptor_of
 from gateway.codec.writer import Writers
 
 M = TypeVar("M", bound=Message)
 
 _MEMO_BYTES: Final = 32 * 2**20
+_NOTHING: Final[Mapping[str, Complaint]] = {}
 
 
 class Codec:
@@ -61,6 +64,11 @@ class Codec:
             text = bytes(memoryview(self.encode(message)))  # orjson's own takes 4 KiB, however short it is
             self._memo.put(key, text)
         return text
+
+    def foreign(self, kind: Descriptor, name: str) -> str:
+        """What is wrong with a member of this name, whatever it says; empty if it may be ignored."""
+        complaint = self._dialect.foreign.get(kind.full_name, _NOTHING).get(name, "")
+        return complaint if isinstance(complaint, str) else ""
 
     def decode(self, value: object, kind: type[M]) -> M:
         """The message that a JSON value means, as `loads` has returned it; raises one `Violation` per fault."""

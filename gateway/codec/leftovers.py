@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from google.protobuf.descriptor import Descriptor
 
 from gateway.codec.faults import Faults
-from gateway.codec.schema import Dialect, choice, is_nullable
+from gateway.codec.schema import Complaint, Dialect, choice, is_nullable
 
 
 def clash(faults: Faults | None, path: str, other: str, members: str) -> Faults:
@@ -27,7 +27,7 @@ class Leftovers:
     nullable: frozenset[str]
     rivals: Mapping[str, tuple[str, ...]]
     """Member → all members of its oneof."""
-    foreign: Mapping[str, str] = field(default_factory=dict)
+    foreign: Mapping[str, Complaint] = field(default_factory=dict)
     """Members of other dialects, and what to say of them."""
 
     @classmethod
@@ -53,8 +53,7 @@ class Leftovers:
             name = self.names.get(other)
             if name is None:
                 if other in self.foreign and item is not None:
-                    faults = faults or Faults()
-                    faults.add(f".{other}", self.foreign[other])
+                    faults = self._refuse(other, value, faults)
                 continue
             first = name if name in value else given.setdefault(name, other)
             if first != other:
@@ -64,6 +63,13 @@ class Leftovers:
                 found[name] = item
                 faults = self._compare(name, value, faults)
         return found, faults
+
+    def _refuse(self, other: str, value: dict[str, object], faults: Faults | None) -> Faults | None:
+        complaint = self.foreign[other]
+        if said := complaint if isinstance(complaint, str) else complaint(value):
+            faults = faults or Faults()
+            faults.add(f".{other}", said)
+        return faults
 
     def _compare(self, name: str, value: dict[str, object], faults: Faults | None) -> Faults | None:
         """Complain of a rival that was read before."""

@@ -47,6 +47,10 @@ class Spellings(NamedTuple):
     expected: str
 
 
+Complaint = str | Callable[[Mapping[str, object]], str]
+"""What is wrong with a member; or what tells that by the whole object, and has nothing to say if it may be ignored."""
+
+
 class Form(NamedTuple):
     """What one type, or one single field, has instead of what would be generated; None = that is right.
 
@@ -73,7 +77,7 @@ class Dialect:
     time: Callable[[timestamp_pb2.Timestamp], str] = milliseconds
     constants: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
     """Members, by type, that no field stands for: written first. Texts must be right if they are there when read."""
-    foreign: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    foreign: Mapping[str, Mapping[str, Complaint]] = field(default_factory=dict)
     """Members, by type, that are refused and not ignored, and what is wrong with them: they are other dialects'."""
     enums: Mapping[str, Spellings] = field(default_factory=dict)
     forms: Mapping[str, Form] = field(default_factory=dict)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway import codec
+from gateway.dialects import v1
 from gateway.dialects.draft import draft
 from gateway.dialects.evidence import dialect_of
 from gateway.dialects.kind import kind
 from gateway.dialects.proto import proto
 from gateway.dialects.spelling import Spelling
 
-V1: Final = Spelling(codec.V1, codec.V1)
+V1: Final = Spelling(v1.V1, v1.V1)
 KIND: Final = kind()
 """0.3 on JSON-RPC: its JSON schema, answers without wrappers."""
 KIND_REST: Final = kind(rest=True)

@@ -37,6 +37,7 @@ _FORMS: Final[Mapping[str, Form]] = {
             "SendMessageConfiguration.return_immediately": sends.BLOCKING,
             "SendMessageConfiguration.task_push_notification_config": push.UNNAMED,
             "TaskPushNotificationConfig": draft_push.FORM,
+            "TaskPushNotificationConfig.id": push.ID,
             **draft_names.FORMS,
             **sends.WITHOUT_WAITING,  # CONF-08
         }

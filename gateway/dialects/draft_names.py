@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -12,17 +11,11 @@ from gateway.codec.compiler import Compiler, Function
 from gateway.codec.faults import WRONG, Faults, note
 from gateway.codec.schema import Form, descriptor_of
 from gateway.dialects.kept import Json
-from gateway.dialects.names import EXPECTED, config_of
-from gateway.dialects.push import agreed, text_of
+from gateway.dialects.names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
+from gateway.dialects.push import agreed
 from generated import a2a_pb2 as pb
 
-_TASK: Final = re.compile(r"tasks/([^/]+)", re.DOTALL).fullmatch
-# As the proto's own path template has it, which captures the collection, too.
-_PARENT: Final = re.compile(r"tasks/([^/]+)(?:/pushNotificationConfigs)?", re.DOTALL).fullmatch
-
 Ids = Sequence[str]
-
-A_TASK: Final = 'a name such as "tasks/{id}"'
 
 
 class Naming(NamedTuple):
@@ -32,20 +25,6 @@ class Naming(NamedTuple):
     ids_of: Callable[[str], Ids]
     """Takes a name apart; raises `ValueError`."""
     expected: str
-
-
-def task_of(name: str) -> Ids:
-    return _only(_TASK(name))
-
-
-def parent_of(name: str) -> Ids:
-    return _only(_PARENT(name))
-
-
-def _only(match: re.Match[str] | None) -> Ids:
-    if match is None:
-        raise ValueError
-    return (match[1],)
 
 
 def _named(request: type[Message], fields: Sequence[str], naming: Naming) -> Form:
@@ -87,9 +66,9 @@ def _taken_apart(value: Json, naming: Naming, faults: Faults | None) -> tuple[Ma
     return named, faults
 
 
-_BY_TASK: Final = Naming(("name",), task_of, A_TASK)
-_BY_PARENT: Final = Naming(("parent", "name"), parent_of, A_TASK)
-_BY_CONFIG: Final = Naming(("name",), config_of, EXPECTED)
+_BY_TASK: Final = Naming(("name",), lambda name: (task_of(name),), A_TASK)
+_BY_PARENT: Final = Naming(("parent", "name"), lambda name: (parent_of(name),), A_TASK)
+_BY_CONFIG: Final = Naming(("name",), config_of, A_CONFIG)
 
 FORMS: Final[Mapping[str, Form]] = {
     "GetTaskRequest": _named(pb.GetTaskRequest, ("id",), _BY_TASK),

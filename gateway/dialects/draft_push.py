@@ -7,39 +7,39 @@ from typing import Any, Final, NamedTuple
 from gateway.codec.compiler import Compiler, Function
 from gateway.codec.faults import WRONG, Faults, note
 from gateway.codec.leftovers import Leftovers
-from gateway.codec.schema import Form
 from gateway.dialects import push
-from gateway.dialects.draft_names import A_TASK, parent_of
 from gateway.dialects.kept import Json
-from gateway.dialects.push import agreed, text_of
+from gateway.dialects.names import A_SEGMENT, A_TASK, parent_of, segment, text_of
+from gateway.dialects.push import agreed
 from generated import a2a_pb2 as pb
 
 _CONFIG: Final = "pushNotificationConfig"
-_TEXTS: Final = "tenant", "taskId", "configId"
-_AROUND: Final = Leftovers(
-    {
-        **{name: name for name in (*_TEXTS, "parent", "config")},
-        "task_id": "taskId",
-        "config_id": "configId",
-    },
-    frozenset(),
-    {},
-    {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'},
-)
-_NAMED: Final = push.named(push.by_name)
+_WHOLE: Final = "config"
+_TEXTS: Final = {"tenant": (text_of, "a string"), "taskId": (text_of, "a string"), "configId": (segment, A_SEGMENT)}
+"""How they are read, and what would be right."""
+_NAMES: Final = {
+    **{name: name for name in (*_TEXTS, "parent", _WHOLE)},
+    "task_id": "taskId",
+    "config_id": "configId",
+}
+_ID: Final = {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'}
+_TENANT: Final = {"tenant": "is for the request to say"}
+
+_AROUND: Final = Leftovers(_NAMES, frozenset(), {})
+_AROUND_CONFIG: Final = Leftovers(_NAMES, frozenset(), {}, _ID)
 
 
 def _reader(readers: Compiler) -> Function:
     """`{name, pushNotificationConfig}`, alone or as `config` beside `parent` and `configId`."""
-    assert _NAMED.read is not None  # noqa: S101 - both ways, as all configs go
-    inner = _NAMED.read(readers)
+    alone, inside = push.named_reader(readers, _ID), push.named_reader(readers, {**_ID, **_TENANT})
 
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         if type(value) is not dict:
             raise TypeError
-        around, faults = _AROUND(value, None)
-        body: Any
-        body, path = (around["config"], ".config") if "config" in around else (value, "")
+        body: Any = value.get(_WHOLE)
+        path, members, inner = (f".{_WHOLE}", _AROUND_CONFIG, inside) if body is not None else ("", _AROUND, alone)
+        body = value if body is None else body
+        around, faults = members(value, None)
         try:
             inner(body, config)
         except WRONG as error:
@@ -68,11 +68,11 @@ class _Inside(NamedTuple):
 def _read_places(around: Json, config: pb.TaskPushNotificationConfig, inside: _Inside) -> Faults | None:
     faults: Faults | None = None
     texts = dict.fromkeys(_TEXTS, "")
-    for place in _TEXTS:
+    for place, (read, expected) in _TEXTS.items():
         try:
-            texts[place] = text_of(around.get(place, ""))
+            texts[place] = read(around.get(place, ""))
         except WRONG as error:
-            faults = note(faults, f".{place}", "a string", around[place], error)
+            faults = note(faults, f".{place}", expected, around[place], error)
     parent, faults = _parent(around.get("parent"), faults)
     tasks = {".taskId": texts["taskId"], f"{inside.path}.name": config.task_id, ".parent": parent}
     config.tenant = texts["tenant"]
@@ -85,10 +85,9 @@ def _parent(name: object, faults: Faults | None) -> tuple[str, Faults | None]:
     if name is None:
         return "", faults
     try:
-        [task_id] = parent_of(text_of(name))
+        return parent_of(text_of(name)), faults
     except WRONG as error:
         return "", note(faults, ".parent", A_TASK, name, error)
-    return task_id, faults
 
 
-FORM: Final[Form] = Form(_NAMED.write, _reader)
+FORM: Final = push.named(push.by_name, _ID)._replace(read=_reader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from gateway.codec.scalars import Numbers
+from gateway.codec.scalars import Names, Numbers
 from gateway.codec.schema import Spellings
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2 as v03
@@ -40,6 +40,11 @@ def _one_of(names: Iterable[str]) -> str:
 
 _ALL_STATES: Final[dict[object, int]] = {spelt: number for word, number in _words() for spelt in _spelt(word)}
 
+_NUMBERS: Final = Numbers(pb.TaskState.DESCRIPTOR)
+_NUMBERS.update(_ALL_STATES)
+V1_STATES: Final = Spellings(Names(pb.TaskState.DESCRIPTOR).__getitem__, _NUMBERS, _one_of([*pb.TaskState.keys()][1:]))
+"""`TASK_STATE_CANCELED`, with one L; ProtoJSON reads numbers, too, and writes those that have no name."""
+
 _KEBAB: Final = _Written(
     {
         number: "unknown" if not number else name.removeprefix(_PREFIX).replace("_", "-").lower()
@@ -54,10 +59,8 @@ DRAFT_STATES: Final = Spellings(_DRAFT.__getitem__, _ALL_STATES, _one_of([*[*_DR
 """`cancelled`, with two Ls; the number 0 is `unspecified`."""
 
 _PROTO: Final = _Written({number: name for name, number in v03.TaskState.items()})
-_PROTO_NUMBERS: Final = Numbers(pb.TaskState.DESCRIPTOR)
-_PROTO_NUMBERS.update(_ALL_STATES)
-PROTO_STATES: Final = Spellings(_PROTO.__getitem__, _PROTO_NUMBERS, _one_of([*_PROTO.values()][1:]))
-"""`TASK_STATE_CANCELLED`, with two Ls; ProtoJSON reads numbers, too."""
+PROTO_STATES: Final = Spellings(_PROTO.__getitem__, _NUMBERS, _one_of([*_PROTO.values()][1:]))
+"""`TASK_STATE_CANCELLED`, with two Ls."""
 
 _PLAIN_ROLES: Final = _Written({0: "unspecified", pb.ROLE_USER: "user", pb.ROLE_AGENT: "agent"})
 PLAIN_ROLES: Final = Spellings(

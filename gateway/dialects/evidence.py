@@ -18,7 +18,7 @@ _ROLES: Final[Mapping[object, Dialect]] = {
     "ROLE_USER": "proto",
     "ROLE_AGENT": "proto",
 }
-_IN_CONFIG: Final[Mapping[str, Dialect]] = {"taskId": "kind", "name": "proto"}
+_IN_CONFIG: Final[Mapping[str, Dialect]] = {"taskId": "kind", "task_id": "kind", "name": "proto"}
 
 
 class _Clue(NamedTuple):

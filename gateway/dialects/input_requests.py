@@ -10,13 +10,19 @@ from gateway.codec.schema import Form, descriptor_of
 from gateway.codec.values import read_struct
 from gateway.dialects import kept
 from gateway.dialects.kept import Json
-from gateway.dialects.tool_parts import URI
+from gateway.dialects.tool_parts import KINDS, URI
 from generated import a2a_pb2 as pb
 
 _MEMBER: Final = "inputRequest"
 _KIND: Final = "input-request"
 _TYPES: Final = {"prompt": (str, "a string"), "requestId": (str, "a string"), "sensitive": (bool, "true or false")}
 _MESSAGE: Final = descriptor_of(pb.Message)
+
+
+def is_used(send: Json) -> bool:
+    """Whether a sound send makes such a request, or has parts of tools in a shape of their own."""
+    message = send.get("message") or {}
+    return message.get(_MEMBER) is not None or any(part.get("kind") in KINDS for part in message.get("parts") or ())
 
 
 def _reader(readers: Compiler) -> Function:

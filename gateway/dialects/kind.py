@@ -9,7 +9,7 @@ from gateway.codec import Dialect
 from gateway.codec.schema import Form
 from gateway.dialects import answers, input_requests, kind_parts, members, push, sends
 from gateway.dialects.enums import KEBAB_STATES, PLAIN_ROLES, ROLE, STATE
-from gateway.dialects.foreign import IN_KIND
+from gateway.dialects.foreign import IN_KIND, TENANT
 from gateway.dialects.forms import FORMS
 from gateway.dialects.members import full
 from gateway.dialects.spelling import FINAL, Spelling, spelling
@@ -21,7 +21,7 @@ _FORMS: Final[Mapping[str, Form]] = {
         {
             "Message": input_requests.READ,
             "Part": kind_parts.FORM,
-            "TaskPushNotificationConfig": push.named(push.by_task),
+            "TaskPushNotificationConfig": push.named(push.by_task, TENANT),
         }
     ),
 }

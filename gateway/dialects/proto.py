@@ -9,7 +9,7 @@ from gateway.codec import Dialect
 from gateway.codec.schema import Form
 from gateway.dialects import members, proto_messages, proto_parts, push, sends
 from gateway.dialects.enums import PROTO_ROLES, PROTO_STATES, ROLE, STATE
-from gateway.dialects.foreign import IN_PROTO
+from gateway.dialects.foreign import IN_PROTO, TENANT
 from gateway.dialects.forms import FORMS
 from gateway.dialects.members import full
 from gateway.dialects.spelling import FINAL, Spelling, spelling
@@ -32,7 +32,13 @@ _ALSO: Final = {
 """What the proto calls them, where JSON has another name."""
 _FORMS: Final[Mapping[str, Form]] = {
     **FORMS,
-    **full({"Message": proto_messages.FORM, "TaskPushNotificationConfig": push.named(push.by_name)}),
+    **full(
+        {
+            "Message": proto_messages.FORM,
+            "TaskPushNotificationConfig": push.named(push.by_name, TENANT),
+            "TaskPushNotificationConfig.id": push.ID,
+        }
+    ),
 }
 _CONSTANTS: Final[Mapping[str, Mapping[str, str | bool]]] = full({"TaskStatusUpdateEvent": {FINAL: False}})
 

@@ -12,21 +12,19 @@ from gateway.codec.leftovers import Leftovers
 from gateway.codec.schema import Form, descriptor_of
 from gateway.dialects import names
 from gateway.dialects.kept import Json
+from gateway.dialects.names import text_of
 from generated import a2a_pb2 as pb
 
 _INNER: Final = "pushNotificationConfig"
 _PLACES: Final = "taskId", "name", "pushNotificationConfigId"
-_MEMBERS: Final = Leftovers(
-    {
-        **{name: name for name in (*_PLACES, _INNER)},
-        "task_id": "taskId",
-        "push_notification_config_id": "pushNotificationConfigId",
-        "push_notification_config": _INNER,
-    },
-    frozenset(),
-    {},
-    dict.fromkeys(("url", "token", "authentication"), f'is for "{_INNER}" to hold'),
-)
+NAMES: Final = {
+    **{name: name for name in (*_PLACES, _INNER)},
+    "task_id": "taskId",
+    "push_notification_config_id": "pushNotificationConfigId",
+    "push_notification_config": _INNER,
+}
+"""Members of a config by itself, by all names that are read."""
+_INSIDE: Final = dict.fromkeys(("id", "url", "token", "authentication"), f'is for "{_INNER}" to hold')
 _KIND: Final = descriptor_of(pb.TaskPushNotificationConfig)
 
 
@@ -38,23 +36,24 @@ def by_name(config: pb.TaskPushNotificationConfig) -> Json:
     return {"name": names.config_name(config.task_id, config.id)}
 
 
-def named(name: Callable[[pb.TaskPushNotificationConfig], Json]) -> Form:
-    """A config by itself, written with what `name` says."""
+def named(name: Callable[[pb.TaskPushNotificationConfig], Json], foreign: Mapping[str, str]) -> Form:
+    """A config by itself, written with what `name` says; `foreign` members are refused beside it."""
 
     def writer(writers: Compiler) -> Function:
         inner = writers.plain(_KIND)
         return lambda config: {**name(config), _INNER: inner(config)}
 
-    return Form(writer, _named_reader)
+    return Form(writer, lambda readers: named_reader(readers, foreign))
 
 
-def _named_reader(readers: Compiler) -> Function:
+def named_reader(readers: Compiler, foreign: Mapping[str, str]) -> Function:
+    members = Leftovers(NAMES, frozenset(), {}, {**_INSIDE, **foreign})
     inner = _unnamed_reader(readers)
 
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         if type(value) is not dict:
             raise TypeError
-        found, faults = _MEMBERS(value, None)
+        found, faults = members(value, None)
         try:
             inner(found.get(_INNER), config)
         except WRONG as error:
@@ -74,21 +73,14 @@ def _read_places(found: Json, config: pb.TaskPushNotificationConfig, faults: Fau
         except WRONG as error:
             faults = note(faults, f".{place}", "a string", found[place], error)
     try:
-        task_id, config_id = names.config_of(texts["name"]) if texts["name"] else names.ConfigName()
+        task_id, config_id = names.unborn_config_of(texts["name"]) if texts["name"] else names.ConfigName()
     except ValueError as error:
-        faults = note(faults, ".name", names.EXPECTED, texts["name"], error)
+        faults = note(faults, ".name", names.A_CONFIG, texts["name"], error)
     else:
         config.task_id, faults = agreed(faults, {".taskId": texts["taskId"], ".name": task_id})
         ids = {f".{_INNER}.id": config.id, ".pushNotificationConfigId": texts["pushNotificationConfigId"]}
         config.id, faults = agreed(faults, {**ids, ".name": config_id})
     return faults
-
-
-def text_of(value: object) -> str:
-    if type(value) is not str:
-        raise TypeError
-    value.encode()  # protobuf takes no lone surrogates
-    return value
 
 
 def agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults | None]:
@@ -116,6 +108,10 @@ def _unnamed_reader(readers: Compiler) -> Function:
 
 UNNAMED: Final[Form] = Form(lambda writers: writers.plain(_KIND), _unnamed_reader)
 """A config inside a send, whose task is the message's."""
+
+
+ID: Final[Form] = Form(read=lambda _: names.segment, expected=names.A_SEGMENT)
+"""Of a config, in spellings that name it; to be refused now is better than to have a name that nobody has said."""
 
 
 def _schemes(scheme: str) -> list[str]:

@@ -12,6 +12,8 @@ from generated import a2a_pb2 as pb
 
 URI: Final = "urn:a2a-server:input-request:v1"
 """The extension by whose name the marks are kept."""
+MEMBERS_URI: Final = "urn:a2a-server:input-request-members:v1"
+"""Listed as an extension by clients of 0.3 that want members and kinds of their own in place of marks."""
 RESULT: Final = "tool-result"
 KINDS: Final = RESULT, "tool-use"
 

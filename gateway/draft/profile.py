@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.dialects import DRAFT
+from gateway.dialects import DRAFT, words
 from gateway.draft.errors import CODES, PROBLEM, DraftFailure
 from gateway.headers import SPOKEN, VERSION
 from gateway.profiles import Profile
@@ -27,4 +27,5 @@ PROFILE: Final = Profile(
     metadata={SPOKEN: ("draft",), VERSION: ("1.0",)},
     accepts="0.3",
     signs="The draft profile",
+    words=words.DRAFT,
 )

@@ -15,10 +15,12 @@ from a2a_server.errors import A2AError, Violation, refuse
 from gateway import binding
 from gateway.agreement import merge
 from gateway.calls import NOTHING, Beside, Query
-from gateway.codec import V1, Codec, loads
+from gateway.codec import Codec, loads
+from gateway.dialects.v1 import V1
 from gateway.draft.respelling import CONFIG, INNER_CONFIG, RULES
 from gateway.routes import Match
 from gateway.v0_3 import schemes
+from gateway.v0_3.new_configs import check_new_id
 from gateway.v0_3.respelling import Rules
 
 _SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
@@ -49,7 +51,10 @@ def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth:
         return _of_url(match, query, codec)
     name, kind = match.route.method.name, GetMessageClass(match.route.method.input_type)
     known = [(_IN_QUERY[name], text) for name, text in query if name in _IN_QUERY]
-    url: Any = V1.decode(_said(match, known, {"id": _ID}), kind)
+    said = _said(match, known, {"id": _ID})
+    if name == _CREATE:
+        check_new_id(said.get("id"), _ID)
+    url: Any = V1.decode(said, kind)
     value = _parsed(body, max_depth) if body else {}
     request = of_value(name, value, codec.decode(value, kind))
     if faults := [Violation(_spelt(name, fault.field), fault.description) for fault in merge(request.message, url)]:

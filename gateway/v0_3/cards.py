@@ -17,7 +17,7 @@ from gateway.binding import bind
 from gateway.calls import Calls, query_of, versions_asked
 from gateway.card_forms import Legacy
 from gateway.cors import ANYBODY
-from gateway.dialects import V1
+from gateway.dialects import V1, words
 from gateway.replies import Reply
 from gateway.routes import Match, Table, Unknown, WrongVerb
 from gateway.v0_3 import profiles
@@ -47,7 +47,7 @@ class OldCards:
 
     @classmethod
     def of(cls, calls: Calls, legacy: Legacy) -> OldCards:
-        speaking = replace(profiles.rest(V1), signs="This path")  # no request has a body to be spelt
+        speaking = replace(profiles.rest(V1, words.KIND), signs="This path")  # no request has a body to be spelt
         speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
         return cls(speech, Table.of([OLD_DISCOVERY]))
 

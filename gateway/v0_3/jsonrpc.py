@@ -23,6 +23,7 @@ from gateway.v0_3 import schemes
 from gateway.v0_3.answers import RPCS
 from gateway.v0_3.speech import new_ask
 from gateway.v0_3.speeches import Speeches
+from gateway.v0_3.tenants import without_tenant
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
 _CARD: Final = "agent/getAuthenticatedExtendedCard"
@@ -103,10 +104,12 @@ class OldJsonRpc:
     ) -> Answering:
         profile = self.speeches.plain.calls.profile
         profile.check(versions_asked(request, query))
+        if query:
+            without_tenant(query, tenant)
         message: Any = profile.codec.decode(envelope.params, method.request)
         if tenant:
             message.tenant = tenant
-        speech = self.speeches.of(request, message)
+        speech = self.speeches.of(request, message, envelope.params)
         ask = new_ask((request, query, method.rpc, message, method.beside(envelope.params), ()))
         if method.rpc.server_streaming:
             accept.stream(request.headers.get(hdrs.ACCEPT))

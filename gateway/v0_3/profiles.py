@@ -7,7 +7,8 @@ from typing import Final
 from multidict import istr
 
 from gateway import accept
-from gateway.dialects import Spelling
+from gateway.dialects import Spelling, words
+from gateway.dialects.words import Words
 from gateway.headers import EXTENSIONS as EXTENSIONS_OF_1_0
 from gateway.headers import SPOKEN, VERSION
 from gateway.profiles import Profile
@@ -23,14 +24,14 @@ _TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
 
 
 def jsonrpc(spelling: Spelling) -> Profile:
-    return _profile(spelling, "A method with a slash")
+    return _profile(spelling, words.KIND, "A method with a slash")
 
 
-def rest(spelling: Spelling) -> Profile:
-    return _profile(spelling, "A path under /v1")
+def rest(spelling: Spelling, told: Words) -> Profile:
+    return _profile(spelling, told, "A path under /v1")
 
 
-def _profile(spelling: Spelling, signs: str) -> Profile:
+def _profile(spelling: Spelling, told: Words, signs: str) -> Profile:
     return Profile(
         spoken="0.3",
         codec=spelling.codec,
@@ -43,4 +44,5 @@ def _profile(spelling: Spelling, signs: str) -> Profile:
         metadata=_TOLD,
         accepts="0.3",
         signs=signs,
+        words=told,
     )

@@ -6,7 +6,6 @@ the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -17,13 +16,13 @@ from a2a_server.errors import A2AError, Violation, refuse
 from gateway import binding
 from gateway.calls import NOTHING, Beside, Query
 from gateway.codec import loads
-from gateway.codec.faults import shown
 from gateway.dialects import dialect_of
 from gateway.dialects.evidence import Dialect
-from gateway.dialects.names import config_of
+from gateway.dialects.names import task_of
 from gateway.routes import Match, wildcards
 from gateway.v0_3 import respelling, schemes
 from gateway.v0_3.answers import RPCS
+from gateway.v0_3.new_configs import agree, named, new_config, object_of
 from gateway.v0_3.respelling import Rules
 
 Json = dict[str, Any]
@@ -32,7 +31,6 @@ MOST_TASKS: Final = 100
 """How many tasks a list has when the client says nothing; what follows is linked (LRES-08)."""
 
 _NAMES: Final = frozenset({"name", "parent"})
-_TASK: Final = re.compile(r"tasks?/(.+?)(?:/pushNotificationConfigs)?", re.DOTALL).fullmatch
 
 
 def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
@@ -94,11 +92,10 @@ def _send(rpc: MethodDescriptor, asked: _Asked) -> Request:
 
 def _of_task(rpc: MethodDescriptor, asked: _Asked) -> Request:
     """The body may repeat the name, and have metadata."""
-    body, [task_id] = _object(asked.body), asked.ids
-    _agree({"the path": task_id, "id": body.get("id"), "name": _task_of(body.get("name"))})
-    metadata = {name: body[name] for name in ("metadata",) if name in body}
-    said = {name: value for name, value in asked.said.items() if name not in _NAMES}
-    return Request(rpc, {**said, **metadata, "id": task_id})
+    body, [task_id] = object_of(asked.body), asked.ids
+    agree({"the path": task_id, "id": body.get("id"), "name": named(body, "name", task_of)})
+    said = {name: value for name, value in {**body, **asked.said}.items() if name not in _NAMES}
+    return Request(rpc, {**said, "id": task_id})
 
 
 def _of_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
@@ -107,21 +104,10 @@ def _of_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
 
 
 def _new_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
-    """The config by itself, or as the member `config` of an object that may repeat what the URL says (LRES-06)."""
-    body, [task_id] = _object(asked.body), asked.ids
-    around = body if body.get("config") is not None else {}
-    config, prefix = (_object(body["config"], "config"), "config.") if around else (body, "")
-    task, config_id = _places(config.get("name"))
-    inner = config.get("pushNotificationConfig")
-    own = inner.get("id") if isinstance(inner, dict) else None
-    places = {f"{prefix}name": task, f"{prefix}taskId": config.get("taskId"), "parent": _task_of(around.get("parent"))}
-    _agree({"the path": task_id, **places})
-    ids = {"the query": asked.said.get("configId"), "configId": around.get("configId", around.get("config_id"))}
-    found = _agree({**ids, f"{prefix}name": config_id, f"{prefix}pushNotificationConfig.id": own})
-    value = {**config, "taskId": task_id, **({"pushNotificationConfigId": found} if found else {})}
-    rules = respelling.config(prefix, taskId="parent", id="configId")
-    dialect = dialect_of(body) or ("proto" if "parent" in around else None)
-    return Request(rpc, value, dialect, schemes.of_config, prefix, rules)
+    [task_id] = asked.ids
+    config = new_config(object_of(asked.body), task_id, asked.said.get("configId"))
+    rules = respelling.config(config.prefix, taskId="parent", id="configId")
+    return Request(rpc, config.value, config.dialect, schemes.of_config, config.prefix, rules)
 
 
 def _list(rpc: MethodDescriptor, asked: _Asked) -> Request:
@@ -130,41 +116,6 @@ def _list(rpc: MethodDescriptor, asked: _Asked) -> Request:
 
 def _card(rpc: MethodDescriptor, _: _Asked) -> Request:
     return Request(rpc, {})
-
-
-def _object(value: object, name: str = "body") -> Json:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        refuse([Violation(name, f"must be an object, got {shown(value)}")])
-    return value
-
-
-def _task_of(name: object) -> object:
-    """The id in the name of a task, or of the place where its configs are; what is no such name differs from any."""
-    match = _TASK(name) if isinstance(name, str) else None
-    return match[1] if match else name
-
-
-def _places(name: object) -> tuple[object, object]:
-    """Task and id of a config, in its name; about what is no name the codec complains."""
-    try:
-        return config_of(name) if isinstance(name, str) else (None, None)
-    except ValueError:
-        return None, None
-
-
-def _agree(told: Mapping[str, object]) -> object:
-    """What all places say that say anything, by the names of the places."""
-    said = {place: value for place, value in told.items() if value not in (None, "")}
-    first, right = next(iter(said.items()), ("", None))
-    if faults := [
-        Violation(place, f"says {shown(value)} where {first} says {shown(right)}; both must be the same")
-        for place, value in said.items()
-        if value != right
-    ]:
-        refuse(faults)
-    return right
 
 
 _WAYS: Final[Mapping[str, _Way]] = MappingProxyType(

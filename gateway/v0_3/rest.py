@@ -19,6 +19,7 @@ from gateway.routes import Table
 from gateway.v0_3.requests import Request, request_of
 from gateway.v0_3.speech import Ask, Speech
 from gateway.v0_3.speeches import Speeches
+from gateway.v0_3.tenants import without_tenant
 from generated import a2a_pb2 as pb
 
 
@@ -33,7 +34,8 @@ class OldRest:
 
     async def __call__(self, request: web.BaseRequest, path: str, query: str, tenant: str = "") -> Answering:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
-        match, parameters, calls = self.table.match(request.method, path), query_of(query), self._calls
+        match, calls = self.table.match(request.method, path), self._calls
+        parameters = without_tenant(query_of(query), tenant)
         calls.profile.check(versions_asked(request, parameters))
         accepted = accept.asked(request.headers)
         body = await rest.body_of(request, match.route, calls.options)
@@ -42,7 +44,7 @@ class OldRest:
         kind = (accept.stream if streams else calls.profile.unary)(accepted)
         speeches = self.speeches[wanted.dialect or self.default]
         message = _message(speeches.plain, wanted, tenant)
-        speech = speeches.of(request, message)
+        speech = speeches.of(request, message, wanted.value)
         ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.rules)
         if streams:
             return await speech.stream(ask, frames.LINES if kind == accept.NDJSON else frames.REST)

@@ -12,6 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_server.errors import A2AError
 from gateway.calls import NOTHING, Beside, Calls, Query, Told
+from gateway.dialects.words import retold
 from gateway.frames import Frames
 from gateway.replies import Flow
 from gateway.upstream import StatusError
@@ -70,4 +71,6 @@ class Speech:
 
     def _respelled(self, error: A2AError | StatusError, ask: Ask) -> A2AError | StatusError:
         rules = ask.rules or self.rules.get(ask.method.name, ())
-        return respell(error, rules) if rules else error
+        words = self.calls.profile.words
+        told = error if words is None else retold(error, words)
+        return respell(told, rules) if rules else told

@@ -12,9 +12,9 @@ from multidict import MultiMapping
 from gateway import dialects
 from gateway.calls import Calls
 from gateway.card_forms import Legacy
-from gateway.dialects import Spelling
+from gateway.dialects import Spelling, input_requests, words
 from gateway.dialects.evidence import Dialect
-from gateway.dialects.tool_parts import URI
+from gateway.dialects.tool_parts import MEMBERS_URI
 from gateway.headers import HeaderMap
 from gateway.profiles import Profile
 from gateway.streams import Writings
@@ -30,9 +30,14 @@ class Speeches(NamedTuple):
     plain: Speech
     extras: Speech
 
-    def of(self, request: web.BaseRequest, message: Any) -> Speech:  # noqa: ANN401 - a request of any type
-        """What the client reads: the extras, if it asks for them or has used them (XTRA-01)."""
-        return self.extras if _uses_extras(request.headers, message) else self.plain
+    def of(self, request: web.BaseRequest, message: Any, value: Any) -> Speech:  # noqa: ANN401 - a request of any type
+        """What the client reads: the extras, if it has used them in the JSON of its request or asks for them (XTRA-01).
+
+        To name the extension, or to use what it is carried by, means just that: official clients read nothing else.
+        """
+        if isinstance(message, pb.SendMessageRequest) and input_requests.is_used(value):
+            return self.extras
+        return self.extras if _asks_for_extras(request.headers) else self.plain
 
 
 def jsonrpc(calls: Calls, cards: Legacy, *, waits: bool) -> Speeches:
@@ -49,14 +54,13 @@ def rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappin
     plain, extras = dialects.kind(rest=True, wait=waits), dialects.kind(rest=True, wait=waits, extras=True)
 
     def kind(spelling: Spelling) -> Speech:
-        return Speech(_speaking(calls, profiles.rest(spelling)), respelling.REST_KIND, cards.card_0_3, OTHERWISE)
+        return Speech(
+            _speaking(calls, profiles.rest(spelling, words.KIND)), respelling.REST_KIND, cards.card_0_3, OTHERWISE
+        )
 
-    proto = _speaking(calls, profiles.rest(dialects.proto(wait=waits, raw_files=raw_files)))
+    proto = _speaking(calls, profiles.rest(dialects.proto(wait=waits, raw_files=raw_files), words.PROTO))
     speech = Speech(proto, respelling.REST_PROTO, cards.card_0_3_both, OTHERWISE)
     return {"kind": Speeches(kind(plain), kind(extras)), "proto": Speeches(speech, speech)}
-
-
-_URI = URI.encode()
 
 
 def _speaking(calls: Calls, profile: Profile) -> Calls:
@@ -65,13 +69,8 @@ def _speaking(calls: Calls, profile: Profile) -> Calls:
     return replace(calls, profile=profile, writings=Writings(profile.codec, profile.last), header_map=header_map)
 
 
-def _uses_extras(headers: MultiMapping[str], message: Any) -> bool:  # noqa: ANN401 - as above
+def _asks_for_extras(headers: MultiMapping[str]) -> bool:
     for name in profiles.EXTENSIONS:
-        if name in headers and any(URI in listed for listed in headers.getall(name)):
+        if name in headers and any(MEMBERS_URI in map(str.strip, uris.split(",")) for uris in headers.getall(name)):
             return True
-    if not isinstance(message, pb.SendMessageRequest):
-        return False
-    if _URI not in message.SerializeToString():  # which takes a fraction of the time that it takes to look for it
-        return False
-    said = message.message
-    return URI in said.extensions or any(URI in part.metadata.fields for part in said.parts)
+    return False

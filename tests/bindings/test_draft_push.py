@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from generated import a2a_pb2 as pb
 from tests.support.door_draft import draft_serving, on_all_paths, say, violations
 from tests.support.door_old import Where
 from tests.support.stage import Stage
@@ -68,6 +70,18 @@ async def test_push_configs_live_on_their_paths(where: Where, tenant: str, form:
             {"configId": "is given 2 times and takes one value"},
         ),
         ("", {"url": URL}, {"url": 'is for "pushNotificationConfig" to hold'}),
+        ("?configId=a%2Fb", {"pushNotificationConfig": HOOK}, {"configId": 'must be an id without "/"'}),
+        ("?configId=", {"pushNotificationConfig": HOOK}, {"configId": 'must be an id without "/"'}),
+        (
+            "",
+            {"configId": "a/b", "config": {"pushNotificationConfig": HOOK}},
+            {"configId": 'must be an id without "/"'},
+        ),
+        (
+            "",
+            {"pushNotificationConfig": {**HOOK, "id": "a/b"}},
+            {"pushNotificationConfig.id": 'must be an id without "/"'},
+        ),
         ("?configId=w1", {"pushNotificationConfig": {}}, {"pushNotificationConfig.url": "is required"}),
         (
             "",
@@ -108,6 +122,27 @@ async def test_the_name_and_the_id_may_be_absent() -> None:
         assert (len(first["configs"]), bool(first["nextPageToken"])) == (2, True)
         rest = await client.told("GET", f"{path}?pageSize=2&pageToken={first['nextPageToken']}")
         assert len(rest["configs"]) == 1
+
+
+@pytest.mark.req("LGRP-02", "DRFT-04", "DRFT-06")
+@pytest.mark.parametrize(
+    ("config_id", "last"), [("None", "None"), ("a/b", "a%2Fb"), ("a%2Fb", "a%252Fb"), ("100%", "100%")]
+)
+async def test_every_name_can_be_read_again(config_id: str, last: str) -> None:
+    async with draft_serving(Stage().agent, push_notifications=True) as (world, client):
+        task = (await client.told("POST", "/v1/message:send", say("paint", skill="ask")))["task"]
+        if "/" in config_id:  # which other versions make
+            new = pb.TaskPushNotificationConfig(task_id=task["id"], id=config_id, url=URL)
+            await world.stub.CreateTaskPushNotificationConfig(new)
+        else:
+            query = f"?configId={quote(config_id, safe='')}"
+            path = f"/v1/tasks/{task['id']}/pushNotificationConfigs{query}"
+            await client.told("POST", path, {"pushNotificationConfig": {"url": URL}})
+        expected = {"name": config_name(task, last), "pushNotificationConfig": {"id": config_id, "url": URL}}
+        wanted = {"name": expected["name"]}
+        assert await client.call("GetTaskPushNotificationConfig", wanted) == expected
+        assert await client.call("DeleteTaskPushNotificationConfig", wanted) == {}
+        assert (await client.fault("GetTaskPushNotificationConfig", wanted))["code"] == -32001
 
 
 @pytest.mark.req("DRFT-02")

@@ -9,6 +9,7 @@ import pytest
 
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import WebhookSender
+from a2a_server.agents import Turn
 from a2a_server.operations.push_delivery import Delivery
 from a2a_server.ports.store import Store
 from generated import a2a_v0_3_pb2 as v03
@@ -107,6 +108,37 @@ async def test_a_config_of_the_draft_gets_events_in_its_words(where: Where) -> N
         assert [next(iter(body)) for body in bodies] == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
         assert bodies[3]["statusUpdate"]["status"]["state"] == "completed"
         assert {one.headers["Content-Type"] for one in found} == {"application/a2a+json"}
+
+
+@pytest.mark.req("DRFT-02", "CONF-11", "CONF-36")
+@pytest.mark.parametrize(
+    ("skill", "text", "keep_open", "told"),
+    [
+        ("bare", "x", False, ["working", "completed!"]),
+        ("fail", "x", True, ["working", "failed!"]),
+        ("ask", "x", False, ["working", "input-required!"]),
+        ("ask", "x", True, ["working", "input-required"]),
+        ("wait", "in band", False, ["working", "auth-required!"]),
+        ("wait", "elsewhere", False, ["working", "auth-required"]),
+    ],
+)
+async def test_a_webhook_of_the_draft_says_which_event_a_stream_would_end_with(
+    skill: str, text: str, told: list[str], *, keep_open: bool
+) -> None:
+    stage = Stage()
+
+    @stage.agent.skill(id="wait", description="Wants a credential.", tags=["test"])
+    async def wait(turn: Turn) -> None:
+        await turn.require_auth("Log in.", in_band=turn.text == "in band")
+
+    serving_it = draft_serving(stage.agent, delivery=delivery(), keep_open_on_input=keep_open)
+    async with receiver() as client, serving_it as (_, door):
+        send = draft_say(text, skill=skill, blocking=False)
+        send["configuration"]["pushNotificationConfig"] = {"url": client.url}
+        await door.told("POST", "/v1/message:send", send)
+        bodies = [json.loads(one.body) for one in await received(client, 3)]
+    updates = [body["statusUpdate"] for body in bodies if "statusUpdate" in body]
+    assert [update["status"]["state"] + "!" * update["final"] for update in updates] == told
 
 
 @pytest.mark.req("SSRF-02", "ERRS-05")

@@ -204,6 +204,34 @@ async def test_schemes_of_which_none_can_be_served_are_refused_by_their_own_name
     assert made.push_notification_config.authentication.schemes == ["basic"]
 
 
+@pytest.mark.req("LGRP-02", "GEN-03")
+async def test_an_id_of_which_no_name_can_be_made_is_refused() -> None:
+    said = "must not hold a slash, since a name is made of it, got 'a/b'"
+    async with serving(Stage().agent, push_notifications=True) as world:
+        task = await send(world, tell(skill="ask"))
+        refusal = await refused(create(world, f"tasks/{task.id}", "a/b"))
+        assert (refusal.reason, refusal.fields) == ("INVALID_PARAMS", {"config_id": said})
+        refusal = await refused(create(world, f"tasks/{task.id}", id="a/b"))
+        assert refusal.fields == {"config.push_notification_config.id": said}
+        config = v03.PushNotificationConfig(id="a/b", url=URL)
+        refusal = await refused(world.old.SendMessage(tell(configuration={"push_notification": config})))
+        assert refusal.fields == {"configuration.push_notification.id": said}
+        assert not (await listed(world, f"tasks/{task.id}")).configs
+
+
+@pytest.mark.req("LGRP-02", "LMAP-01")
+async def test_a_slash_in_an_id_of_1_0_stands_encoded_in_its_name() -> None:
+    async with serving(Stage().agent, push_notifications=True) as world:
+        task = await send(world, tell(skill="ask"))
+        new = pb.TaskPushNotificationConfig(task_id=task.id, id="s/t%2F", url=URL)
+        await world.stub.CreateTaskPushNotificationConfig(new)
+        told = hook(names(task.id, "s%2Ft%252F"), id="s/t%2F")
+        assert list((await listed(world, f"tasks/{task.id}")).configs) == [told]
+        assert await get(world, told.name) == told
+        await world.old.DeleteTaskPushNotificationConfig(v03.DeleteTaskPushNotificationConfigRequest(name=told.name))
+        assert not (await listed(world, f"tasks/{task.id}")).configs
+
+
 @pytest.mark.req("LMAP-01")
 async def test_a_config_of_one_version_is_one_of_the_other() -> None:
     async with serving(Stage().agent, push_notifications=True) as world:

@@ -12,6 +12,7 @@ from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.domain.input_requests import URI
 from a2a_server.domain.withholding import REDACTED
 from a2a_server.ports.store import Store
+from gateway.dialects.tool_parts import MEMBERS_URI
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2 as v03
 from tests.bindings.actors import COMPLETED, INPUT
@@ -24,7 +25,7 @@ from tests.support.world import say as new_say
 pytestmark = pytest.mark.only_through("grpc", why="the doors of 0.3 are opened here")
 
 SECRET = "s3cr3t-0f-th3-d0or"
-EXTRAS = {"x_a2a_extensions": URI}
+EXTRAS = {"x_a2a_extensions": MEMBERS_URI}
 
 
 def result(request_id: str, value: Any) -> dict[str, Any]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 
 from a2a_server.errors import A2AError, Reason, Violation
+from generated import a2a_pb2 as pb
 from tests.bindings.test_http_errors import Refusing
-from tests.bindings.test_v0_3_jsonrpc_errors import HOOK, PARAMS, refusing
-from tests.support.door_old import WHERE, Where, old_serving, say
+from tests.bindings.test_v0_3_jsonrpc_errors import HOOK, METHODS, PARAMS, refusing
+from tests.support.door_old import WHERE, OldClient, Where, old_serving, say
+from tests.support.door_upstream import Scripted
+from tests.support.doors import http_door
 from tests.support.stage import Stage
 
 
@@ -109,3 +115,49 @@ async def test_what_the_server_complains_of_is_spelt_for_the_client(method: str,
             told = await client.fault(method, PARAMS[method])
         assert told["message"] == f"Invalid parameters: {shown}: is wrong"
         assert violations(told) == {shown: "is wrong"}
+
+
+@pytest.mark.req("CONF-31", "LRPC-01", "ERRS-05")
+@pytest.mark.parametrize("where", WHERE)
+async def test_an_id_beside_a_config_is_not_replaced_by_another(where: Where) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        task = await client.call("message/send", say())
+        params = {"taskId": task["id"], "id": "x", "pushNotificationConfig": HOOK}
+        error = await client.fault("tasks/pushNotificationConfig/set", params)
+        assert (error["code"], violations(error)) == (-32602, {"id": 'is for "pushNotificationConfig" to hold'})
+        assert await client.call("tasks/pushNotificationConfig/list", {"id": task["id"]}) == []
+
+
+# -- tenants
+
+
+@asynccontextmanager
+async def tenanted(upstream: Scripted) -> AsyncIterator[OldClient]:
+    async with http_door(upstream, old=True, tenants=["acme"]) as door, aiohttp.ClientSession() as session:
+        yield OldClient(session, door.base)
+
+
+@pytest.mark.req("TENA-03", "TENA-05")
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_tenant_among_the_params_is_refused(method: str) -> None:
+    """0.3 says it by the path; to ignore it would be a call in another tenant's space."""
+    said = "is A2A 1.0's; 0.3 has it in the path, as in /{tenant}/v1/tasks or /{tenant}/"
+    upstream = Scripted()
+    async with tenanted(upstream) as client:
+        for path in ("/", "/acme/"):
+            error = await client.fault(method, {**PARAMS[method], "tenant": "zz"}, path=path)
+            assert (error["code"], violations(error)) == (-32602, {"tenant": said})
+    assert not upstream.asked
+
+
+@pytest.mark.req("TENA-03", "TENA-05")
+async def test_so_is_another_one_in_the_query() -> None:
+    said = "is A2A 1.0's in the query; 0.3 has it in the path, as in /{tenant}/v1/tasks"
+    upstream = Scripted(pb.Task(id="t"))
+    async with tenanted(upstream) as client:
+        for path in ("/?tenant=acme", "/acme/?tenant=zz"):
+            error = await client.fault("tasks/get", {"id": "t"}, path=path)
+            assert (error["code"], violations(error)) == (-32602, {"tenant": said})
+        assert not upstream.asked
+        assert (await client.call("tasks/get", {"id": "t"}, path="/acme/?tenant=acme"))["id"] == "t"
+        assert [request.tenant for _, request, _ in upstream.asked] == ["acme"]  # type: ignore[attr-defined]

@@ -178,11 +178,12 @@ async def test_a_tenant_of_the_settings_has_paths_of_its_own(where: Where) -> No
 @pytest.mark.req("LRES-01", "REST-07")
 async def test_ids_may_hold_what_must_be_encoded(where: Where) -> None:
     async with old_serving(Stage().agent, where) as (_, client):
-        for task_id in ("a/b", "a b", "ä", "100%", "x:y", "%2F"):
+        names = {"a/b": "a%2Fb", "a b": "a b", "ä": "ä", "100%": "100%", "x:y": "x:y", "%2F": "%252F"}
+        for task_id, name in names.items():
             error = await client.refused("GET", f"/v1/tasks/{quote(task_id, safe='')}")
             assert error["details"][0]["metadata"] == {"taskId": task_id, "jsonrpcCode": "-32001"}
             error = await client.refused(
-                "POST", f"/v1/tasks/{quote(task_id, safe='')}:cancel", {"name": f"tasks/{task_id}"}
+                "POST", f"/v1/tasks/{quote(task_id, safe='')}:cancel", {"name": f"tasks/{name}"}
             )
             assert error["details"][0]["metadata"]["taskId"] == task_id
 

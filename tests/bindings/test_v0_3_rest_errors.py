@@ -125,11 +125,9 @@ async def test_a_body_keeps_to_one_spelling(mix: str) -> None:
 @pytest.mark.req("REST-03", "ERRS-05")
 @pytest.mark.parametrize("body", [say(), tell()])
 async def test_1_0_does_not_read_bodies_of_0_3(body: Any) -> None:
-    """The reverse: what only 0.3 has is unknown to 1.0 or wrong, and said so in the shape of 1.0."""
+    """The reverse, said in the shape of 1.0."""
     async with scripted() as (_, client), client.session.post(f"{client.base}/message:send", json=body) as response:
         told = await response.json(content_type=None)
-        if "content" in body["message"]:
-            return  # members that 1.0 does not know are ignored, and the core misses the parts
         assert response.status == 400
         assert [*told] == ["error"]
 
@@ -153,6 +151,11 @@ async def test_a_body_that_is_none_is_refused(path: str, body: bytes) -> None:
         ("POST", "/v1/tasks/t:cancel", {"name": "tasks/x"}, {"name"}),
         ("POST", "/v1/tasks/t:cancel", {"name": "x"}, {"name"}),
         ("POST", "/v1/tasks/t:subscribe", {"name": "tasks/"}, {"name"}),
+        ("POST", "/v1/tasks/t:cancel", {"name": "t"}, {"name"}),
+        ("POST", "/v1/tasks/t:cancel", {"name": "task/t"}, {"name"}),
+        ("POST", "/v1/tasks/t:cancel", {"name": "tasks/t/pushNotificationConfigs"}, {"name"}),
+        ("POST", "/v1/tasks/t:subscribe", {"name": 7}, {"name"}),
+        ("POST", "/v1/tasks/t:subscribe", {"name": ["tasks/t"]}, {"name"}),
         ("POST", "/v1/tasks/t:cancel", {"id": "x"}, {"id"}),
         ("POST", "/v1/tasks/t:cancel", {"metadata": 7}, {"metadata"}),
         ("GET", "/v1/tasks/t?name=tasks/x", ..., {"name"}),
@@ -167,6 +170,44 @@ async def test_a_body_that_is_none_is_refused(path: str, body: bytes) -> None:
         ("POST", CONFIGS, {"config": {"taskId": "x", "pushNotificationConfig": HOOK}}, {"config.taskId"}),
         ("POST", CONFIGS, {"config": {"name": "c", "pushNotificationConfig": HOOK}}, {"config.name"}),
         ("POST", CONFIGS, {"parent": "tasks/x", "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
+        ("POST", CONFIGS, {"parent": "t", "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
+        ("POST", CONFIGS, {"parent": "task/t", "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
+        ("POST", CONFIGS, {"parent": "task/t", "pushNotificationConfig": HOOK}, {"parent"}),
+        ("POST", CONFIGS, {"tenant": "x", "config": {"pushNotificationConfig": HOOK}}, {"tenant"}),
+        ("POST", CONFIGS, {"config": {"tenant": "x", "pushNotificationConfig": HOOK}}, {"config.tenant"}),
+        ("POST", CONFIGS, {"id": "c", "config": {"pushNotificationConfig": HOOK}}, {"id"}),
+        ("POST", CONFIGS, {"id": "c", "pushNotificationConfig": HOOK}, {"id"}),
+        ("POST", CONFIGS, {"taskId": "t", "task_id": "t", "pushNotificationConfig": HOOK}, {"taskId"}),
+        (
+            "POST",
+            CONFIGS,
+            {"config": {"pushNotificationConfig": HOOK, "push_notification_config": HOOK}},
+            {"config.pushNotificationConfig"},
+        ),
+        ("POST", CONFIGS, {"task_id": "x", "push_notification_config": HOOK}, {"taskId"}),
+        (
+            "POST",
+            f"{CONFIGS}?configId=s5",
+            {"push_notification_config_id": "zz", "pushNotificationConfig": HOOK},
+            {"pushNotificationConfigId"},
+        ),
+        ("POST", f"{CONFIGS}?configId=s5", {"configId": "zz", "pushNotificationConfig": HOOK}, {"configId"}),
+        ("POST", f"{CONFIGS}?configId=a%2Fb", {"pushNotificationConfig": HOOK}, {"configId"}),
+        ("POST", f"{CONFIGS}?configId=", {"pushNotificationConfig": HOOK}, {"configId"}),
+        ("POST", CONFIGS, {"config_id": "a/b", "config": {"pushNotificationConfig": HOOK}}, {"configId"}),
+        (
+            "POST",
+            CONFIGS,
+            {"taskId": "t", "pushNotificationConfig": {**HOOK, "id": "a/b"}},
+            {"pushNotificationConfig.id"},
+        ),
+        ("POST", CONFIGS, {"configId": 0, "pushNotificationConfig": HOOK}, {"pushNotificationConfigId"}),
+        (
+            "POST",
+            "/v1/message:send",
+            tell(configuration={"pushNotification": {**HOOK, "id": "a/b"}}),
+            {"configuration.pushNotification.id"},
+        ),
         ("POST", CONFIGS, {"config": 7}, {"config"}),
         ("POST", CONFIGS, {"config": HOOK}, {"config.url", "config.pushNotificationConfig"}),
         ("POST", CONFIGS, HOOK, {"url", "pushNotificationConfig"}),
@@ -249,12 +290,41 @@ async def test_what_the_server_complains_of_is_spelt_for_the_client(
         assert violations(told) == {shown: "is wrong"}
 
 
-@pytest.mark.req("LRES-08")
-async def test_a_tenant_in_the_query_is_nobodys() -> None:
-    """0.3 says a tenant by the path; what 1.0 says elsewhere is not read as one."""
-    async with scripted(pb.ListTasksResponse()) as (upstream, client):
-        assert await client.told("GET", "/v1/tasks?tenant=acme") == []
-        assert [request.tenant for _, request, _ in upstream.asked] == [""]  # type: ignore[attr-defined]
+IN_PATH = "is A2A 1.0's; 0.3 has it in the path, as in /{tenant}/v1/tasks or /{tenant}/"
+IN_QUERY = "is A2A 1.0's in the query; 0.3 has it in the path, as in /{tenant}/v1/tasks"
+
+
+@pytest.mark.req("TENA-03", "TENA-05", "LRES-08")
+@pytest.mark.parametrize("root", ["", "/acme"])
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "said"),
+    [
+        ("POST", "/v1/message:send", {**say(), "tenant": "zz"}, IN_PATH),
+        ("POST", "/v1/message:stream", {**tell(), "tenant": "zz"}, IN_PATH),
+        ("POST", "/v1/tasks/t:cancel", {"name": "tasks/t", "tenant": "zz"}, IN_PATH),
+        ("POST", "/v1/tasks/t:subscribe", {"tenant": "zz"}, IN_PATH),
+        ("POST", CONFIGS, {"tenant": "zz", "pushNotificationConfig": HOOK}, IN_PATH),
+        ("POST", "/v1/message:send?tenant=zz", tell(), IN_QUERY),
+        ("GET", "/v1/tasks?tenant=zz", ..., IN_QUERY),
+        ("GET", "/v1/tasks/t?tenant=zz", ..., IN_QUERY),
+        ("DELETE", f"{CONFIGS}/c?tenant=acme&tenant=zz", ..., IN_QUERY),
+    ],
+)
+async def test_a_tenant_that_is_not_the_path_s_is_refused(
+    root: str, verb: str, path: str, body: Any, said: str
+) -> None:
+    """0.3 says it by the path; to ignore what 1.0 says elsewhere would be a call in another tenant's space."""
+    async with scripted(tenants=["acme"]) as (upstream, client):
+        assert violations(await client.refused(verb, root + path, body)) == {"tenant": said}
+        assert not upstream.asked
+
+
+@pytest.mark.req("TENA-03", "LRES-08")
+@pytest.mark.parametrize("query", ["?tenant=acme", "?tenant="])
+async def test_a_query_may_repeat_the_tenant_of_the_path(query: str) -> None:
+    async with scripted(pb.ListTasksResponse(next_page_token="more"), tenants=["acme"]) as (upstream, client):
+        assert await client.told("GET", f"/acme/v1/tasks{query}") == []
+        assert [request.tenant for _, request, _ in upstream.asked] == ["acme"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.req("LRES-01", "TENA-02")

@@ -21,7 +21,8 @@ from tests.support.doors import http_door
 from tests.support.stage import Stage
 
 URL = "https://hooks.example/"
-EXTRAS = "urn:a2a-server:input-request:v1"
+EXTENSION = "urn:a2a-server:input-request:v1"
+EXTRAS = "urn:a2a-server:input-request-members:v1"
 CONFIG = "tasks/pushNotificationConfig"
 
 
@@ -190,33 +191,64 @@ async def test_a_deadline_is_one_for_all_pages() -> None:
 
 def carrying() -> pb.SendMessageResponse:
     """An answer with what one source alone has, as 1.0 carries it."""
-    message = pb.Message(message_id="a", role=pb.ROLE_AGENT, parts=[pb.Part(text="Which door?")], extensions=[EXTRAS])
-    message.metadata[EXTRAS] = {
-        "inputRequest": {"kind": "input-request", "prompt": "Which door?", "sensitive": False, "requestId": "d"}
+    part = pb.Part(data={"struct_value": {"toolUseId": "d", "result": "left"}})
+    part.metadata[EXTENSION] = {"partKind": "tool-result"}
+    message = pb.Message(message_id="a", role=pb.ROLE_AGENT, parts=[{"text": "Which?"}, part], extensions=[EXTENSION])
+    message.metadata[EXTENSION] = {
+        "inputRequest": {"kind": "input-request", "prompt": "Which?", "sensitive": False, "requestId": "d"}
     }
     return pb.SendMessageResponse(message=message)
 
 
-@pytest.mark.req("XTRA-01", "LMAP-03")
-async def test_extras_are_written_for_those_who_use_them_and_for_nobody_else() -> None:
-    result = {"kind": "tool-result", "toolUseId": "d", "result": "the left one"}
-    asks = {"kind": "input-request", "prompt": "Which?", "sensitive": False, "requestId": "r"}
-    users: list[tuple[dict[str, Any], dict[str, str]]] = [
-        (say(), {"X_A2A_Extensions": EXTRAS}),
-        (say(), {"A2A_Extensions": f"urn:other, {EXTRAS}"}),
-        (say(parts=[result]), {}),
-        (say(inputRequest=asks), {}),
+async def kinds_told(client: OldClient, body: dict[str, Any], headers: dict[str, str]) -> list[list[str]]:
+    """Of the parts of an answer over JSON-RPC and over REST, and at last whether it has the member, too."""
+    message = await client.call("message/send", body, **headers)
+    wrapped = await client.told("POST", "/v1/message:send", body, **headers)
+    return [
+        [*(part["kind"] for part in one["parts"]), *(name for name in one if name == "inputRequest")]
+        for one in (message, wrapped["message"])
     ]
+
+
+RESULT = {"kind": "tool-result", "toolUseId": "d", "result": "the left one"}
+CARRIED = {
+    "kind": "data",
+    "data": {"toolUseId": "d", "result": "left"},
+    "metadata": {EXTENSION: {"partKind": "tool-result"}},
+}
+ASKS = {"kind": "input-request", "prompt": "Which?", "sensitive": False, "requestId": "r"}
+
+
+@pytest.mark.req("XTRA-01", "LMAP-03")
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (say(), {"X_A2A_Extensions": EXTRAS}),
+        (say(), {"A2A_Extensions": f"urn:other, {EXTRAS} ,{EXTENSION}"}),
+        (say(parts=[{"kind": "text", "text": "x"}, RESULT]), {}),
+        (say(inputRequest=ASKS), {}),
+    ],
+)
+async def test_extras_are_written_for_those_who_use_them(body: dict[str, Any], headers: dict[str, str]) -> None:
     async with before(Scripted(carrying())) as client:
-        for body, headers in users:
-            message = await client.call("message/send", body, **headers)
-            wrapped = await client.told("POST", "/v1/message:send", body, **headers)
-            for one in (message, wrapped["message"]):
-                assert one["inputRequest"]["requestId"] == "d"
-                assert one["kind"] == "message"
-        plain = await client.call("message/send", say())
-        assert "inputRequest" not in plain
-        assert plain["metadata"][EXTRAS]["inputRequest"]["requestId"] == "d"
+        assert await kinds_told(client, body, headers) == [["text", "tool-result", "inputRequest"]] * 2
+
+
+@pytest.mark.req("XTRA-01", "LRPC-01")
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (say(), {}),
+        (say(), {"X_A2A_Extensions": EXTENSION}),
+        (say(extensions=[EXTENSION]), {"X_A2A_Extensions": EXTENSION}),
+        (say(parts=[CARRIED]), {}),
+        # URIs are items of a list, and only the whole of one is its name.
+        (say(), {"X_A2A_Extensions": f"{EXTRAS}:more,x{EXTRAS}"}),
+    ],
+)
+async def test_extras_are_written_for_nobody_else(body: dict[str, Any], headers: dict[str, str]) -> None:
+    async with before(Scripted(carrying())) as client:
+        assert await kinds_told(client, body, headers) == [["text", "data"]] * 2
         proto = await client.told("POST", "/v1/message:send", tell(), X_A2A_Extensions=EXTRAS)
         assert "inputRequest" not in proto["message"]
 

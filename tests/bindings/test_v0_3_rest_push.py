@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from generated import a2a_pb2 as pb
 from tests.support.door_old import WHERE, Where, old_serving, say, tell
 from tests.support.stage import Stage
 
@@ -64,6 +66,52 @@ async def test_a_config_is_created_in_any_form(form: str, root: str, where: Wher
         assert same["id"] == "own"
         listed = (await client.told("GET", f"/v1/tasks/{task}/pushNotificationConfigs"))["configs"]
         assert sorted(config_of(told, task)[1]["id"] for told in listed) == sorted(["own", "q", made["id"]])
+
+
+SNAKE: list[tuple[str, dict[str, Any], str]] = [
+    ("", {"task_id": "TASK", "push_notification_config": {"id": "s", "url": URL}}, "s"),
+    ("?configId=s5", {"push_notification_config_id": "s5", "push_notification_config": {"url": URL}}, "s5"),
+    (
+        "?config_id=s5",
+        {"config": {"push_notification_config_id": "s5", "push_notification_config": {"url": URL}}},
+        "s5",
+    ),
+    ("", {"parent": "tasks/TASK", "config_id": "w", "config": {"push_notification_config": {"url": URL}}}, "w"),
+    ("", {"config_id": "w", "push_notification_config": {"url": URL}}, "w"),
+    ("", {"parent": "task/TASK/pushNotificationConfigs", "configId": "w", "config": inner()}, "w"),
+    ("", {"parent": "", "configId": "", "taskId": "", "pushNotificationConfigId": "", **inner(id="w")}, "w"),
+]
+
+
+@pytest.mark.req("CONF-71", "LRES-06", "CONF-31", "LGRP-02")
+@pytest.mark.parametrize(("query", "body", "config_id"), SNAKE)
+async def test_a_config_is_created_in_any_spelling_of_its_members(
+    query: str, body: dict[str, Any], config_id: str, where: Where
+) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        task = (await client.call("message/send", say("paint", skill="ask")))["id"]
+        told = json.loads(json.dumps(body).replace("TASK", task))
+        path = f"/v1/tasks/{task}/pushNotificationConfigs"
+        spelling, made = config_of(await client.told("POST", path + query, told), task)
+        assert (spelling, made) == (
+            "kind" if "task_id" in body or "taskId" in body else "proto",
+            {"id": config_id, "url": URL},
+        )
+
+
+@pytest.mark.req("LGRP-02", "LMAP-01")
+async def test_an_id_with_a_slash_of_1_0_has_a_name_that_can_be_read_again(where: Where) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (world, client):
+        task = (await client.call("message/send", say("paint", skill="ask")))["id"]
+        new = pb.TaskPushNotificationConfig(task_id=task, id="s/t%2F", url=URL)
+        await world.stub.CreateTaskPushNotificationConfig(new)
+        path = f"/v1/tasks/{task}/pushNotificationConfigs"
+        (told,) = (await client.told("GET", path))["configs"]
+        assert told["name"] == f"tasks/{task}/pushNotificationConfigs/s%2Ft%252F"
+        assert told["pushNotificationConfig"]["id"] == "s/t%2F"
+        assert await client.told("GET", f"{path}/s%2Ft%252F") == told
+        assert await client.told("DELETE", f"{path}/s%2Ft%252F") == {}
+        assert await client.told("GET", path) == {}
 
 
 @pytest.mark.req("LRES-01", "LRES-06")

@@ -19,6 +19,7 @@ from tests.interop.servers.stage import PLACE
 PICTURE = {"bytes": "/wAB", "name": "dot.png", "mimeType": "image/png"}
 ELSEWHERE = {"uri": "https://example.com/dot.png", "name": "dot.png", "mimeType": "image/png"}
 DATA = {"a": [1, {"b": True}]}  # no null, which the JavaScript client can't send over gRPC
+INPUT_REQUESTS = "urn:a2a-server:input-request:v1"
 WIDE = ["text/plain", "application/json", "image/png"]
 RAW = {("javascript-0.3", "HTTP+JSON"), ("javascript-0.3", "GRPC")}
 """Take bytes as they are for a file's, without its name (CONF-66)."""
@@ -126,6 +127,34 @@ def test_more_than_one_turn(client: Client, speaker: Speaker) -> None:
     none = client.get(asked["id"], history=0).get("history", [])
     # 0 is all on gRPC; the SDK's server always means that.
     assert len(none) in ({0, 3} if speaker.transport != "GRPC" else {3})
+
+
+TELLING = [speaker for speaker in OLDER if speaker.program == "python-0.3" and speaker.transport != "GRPC"]
+
+
+@pytest.mark.req("XTRA-01", "XTRA-02", "LRPC-01")
+@pytest.mark.parametrize("extension", [INPUT_REQUESTS, ""])
+@pytest.mark.parametrize(("server", "speaker"), before("ours", TELLING) + before("ours behind a gateway", TELLING))
+@pytest.mark.parametrize("streams", [False, True])
+def test_an_input_request_is_answered_by_marked_data(
+    theatre: Theatre, server: str, speaker: Speaker, extension: str, *, streams: bool
+) -> None:
+    client = theatre.client(server, speaker, extension=extension)
+    asked = client.send(skill="door")
+    request = asked["status"]["message"]["metadata"][INPUT_REQUESTS]["inputRequest"]
+    assert (seen.state(asked), request["requestId"]) == ("input-required", "door")
+    part = {
+        "kind": "data",
+        "data": {"toolUseId": "door", "result": "red"},
+        "metadata": {INPUT_REQUESTS: {"partKind": "tool-result"}},
+    }
+    answer = {"skill": "door", "task": asked["id"], "context": asked["contextId"], "parts": [part]}
+    if streams:
+        assert seen.told(client.stream(**answer))[-1] == "completed"
+    else:
+        assert seen.state(client.send(**answer)) == "completed"
+    done = client.get(asked["id"])
+    assert (seen.texts(done), done["history"][-1]["parts"]) == (["the red one"], [part])
 
 
 @pytest.mark.req("DOOR-08", "LRPC-01")

@@ -100,6 +100,12 @@ def _without_places(message: Message) -> None:
             configuration.task_push_notification_config.ClearField("task_id")
 
 
+def nameable(message: Message) -> None:
+    """Let names be made of the ids of configs, where a spelling has those."""
+    for config in within(pb.TaskPushNotificationConfig, message):
+        config.id = config.id.replace("/", "|")
+
+
 def normal_kind(message: M) -> M:
     result = normal(message)
     for part in within(pb.Part, result):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from a2a_server.errors import A2AError, Reason
 from gateway.binding import bind
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from gateway.parameters import is_map, is_well_known, members
 from gateway.routes import Match, Table, Unknown, WrongVerb
 from generated import a2a_pb2

@@ -10,7 +10,7 @@ from hypothesis import given
 from a2a_server.compat import cards
 from a2a_server.compat.superset import superset
 from gateway.card_forms import Legacy
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from generated import a2a_pb2 as pb
 from tests.property.messages import messages
 

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from a2a_server.compat import cards, events, files, kept, messages, push, push_requests, requests, sends, tasks
+from a2a_server.compat import cards, events, files, kept, messages, names, push, push_requests, requests, sends, tasks
 from a2a_server.errors import A2AError, Reason
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2 as v03
@@ -117,14 +117,12 @@ def strip(config: pb.TaskPushNotificationConfig) -> None:
 @pytest.mark.req("LMAP-02")
 @given(request=arbitrary(pb.SendMessageRequest))
 def test_sends_survive_0_3(request: pb.SendMessageRequest) -> None:
+    for config in within(pb.TaskPushNotificationConfig, request):
+        nameable(config)
     assert sends.upgrade(sends.downgrade(request)) == normal_send(request)
 
 
-def plain(text: str) -> bool:
-    return bool(text) and "/" not in text
-
-
-IDS = st.text().filter(plain) | st.sampled_from(["a", "None", "tasks", "ä\n"])
+IDS = st.text(min_size=1) | st.text("/%25Ff", min_size=1) | st.sampled_from(["a", "None", "tasks", "ä\n"])
 
 
 @st.composite
@@ -132,6 +130,11 @@ def configs(draw: st.DrawFn) -> pb.TaskPushNotificationConfig:
     config = draw(arbitrary(pb.TaskPushNotificationConfig))
     config.task_id, config.id = draw(IDS), draw(IDS | st.just(""))
     return config
+
+
+def nameable(config: pb.TaskPushNotificationConfig) -> None:
+    """Let 0.3 make a name of the id."""
+    config.id = config.id.replace("/", "|")
 
 
 def normal_config(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConfig:
@@ -145,6 +148,7 @@ def normal_config(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificat
 @given(config=configs())
 def test_push_configs_survive_0_3(config: pb.TaskPushNotificationConfig) -> None:
     assert push.upgrade(push.downgrade(config)) == normal_config(config)
+    nameable(config)
     assert push_requests.upgrade_create(push_requests.downgrade_create(config)) == normal_config(config)
 
 
@@ -234,6 +238,7 @@ def mappable(legacy: Message) -> bool:
         or any(message.role not in v03.Role.values() for message in within(v03.Message, legacy))
         or any(file.WhichOneof("file") is None for file in within(v03.FilePart, legacy))
         or any(not data.HasField("data") for data in within(v03.DataPart, legacy))
+        or any("/" in config.id for config in within(v03.PushNotificationConfig, legacy))
     )
 
 
@@ -368,9 +373,7 @@ def test_0_3_sends_survive_1_0(legacy: v03.SendMessageRequest) -> None:
 def legacy_configs(draw: st.DrawFn) -> v03.TaskPushNotificationConfig:
     own = draw(arbitrary(v03.PushNotificationConfig))
     own.id = draw(IDS)
-    return v03.TaskPushNotificationConfig(
-        name=f"tasks/{draw(IDS)}/pushNotificationConfigs/{own.id}", push_notification_config=own
-    )
+    return v03.TaskPushNotificationConfig(name=names.config_name(draw(IDS), own.id), push_notification_config=own)
 
 
 @pytest.mark.req("LMAP-02")

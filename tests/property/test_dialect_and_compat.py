@@ -11,16 +11,18 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_server.compat import artifacts, events, kept, messages, push, sends, tasks
+from a2a_server.compat import artifacts, events, kept, messages, names, push, sends, tasks
 from a2a_server.compat.options import Options
 from a2a_server.errors import A2AError
 from gateway.codec import Codec
 from gateway.dialects import KIND, PROTO, Spelling, proto
 from gateway.dialects import kept as kept_in_json
+from gateway.dialects import names as names_in_json
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2 as v03
 from tests.property.dialects import as_json, within
 from tests.property.test_compat_round_trips import (
+    IDS,
     LEGACY_ANSWERS,
     LEGACY_EVENTS,
     legacy_sends,
@@ -40,6 +42,11 @@ RAW_OPTIONS = Options(raw_files=True)
 
 def test_both_ways_keep_under_the_same_names() -> None:
     assert (kept_in_json.KEY, kept_in_json.WRAPPED) == (kept.KEY, kept.WRAPPED)
+
+
+@given(task_id=IDS, config_id=IDS)
+def test_both_ways_make_the_same_names(task_id: str, config_id: str) -> None:
+    assert names_in_json.config_name(task_id, config_id) == names.config_name(task_id, config_id)
 
 
 def artifact(message: pb.Artifact, options: Options) -> v03.Artifact:

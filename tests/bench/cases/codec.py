@@ -12,7 +12,8 @@ import orjson
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from gateway.codec import V1, loads
+from gateway.codec import loads
+from gateway.dialects.v1 import V1
 from generated import a2a_pb2 as pb
 from tests.bench import requests
 from tests.bench.exchange import Broken

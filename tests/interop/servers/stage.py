@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
-from a2a_server.agents import Agent, Extension, Turn
+from a2a_server.agents import INPUT_REQUESTS, Agent, Extension, Turn
 from a2a_server.ports.authenticator import Caller
 from generated import a2a_pb2 as pb
 
@@ -19,7 +19,7 @@ agent = Agent(
     version="1.2.3",
     default_input_modes=["text/plain"],
     default_output_modes=["text/plain"],
-    extensions=[Extension(PLACE)],
+    extensions=[Extension(PLACE), INPUT_REQUESTS],
 )
 _gates: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
@@ -56,6 +56,15 @@ async def ask(turn: Turn) -> str | None:
         await turn.ask("What colour?")
         return None
     return f"{turn.text} it is"
+
+
+@agent.skill(id="door", tags=["test"])
+async def door(turn: Turn) -> str | None:
+    """Ask for something by id."""
+    if turn.number == 1:
+        await turn.ask("Which door?", request_id="door")
+        return None
+    return f"the {turn.answer} one"
 
 
 @agent.skill(id="gate", tags=["test"])

@@ -57,11 +57,15 @@ SEND = _there(pb.SendMessageRequest, lambda new: sends.upgrade(sends.downgrade(n
 GET = _there(pb.GetTaskRequest, lambda new: requests.upgrade_get(requests.downgrade_get(new)))
 CANCEL = _there(pb.CancelTaskRequest, lambda new: requests.upgrade_cancel(requests.downgrade_cancel(new)))
 CONFIG = _there(pb.TaskPushNotificationConfig, lambda new: push.upgrade(push.downgrade(new)))
+CREATE = _there(
+    pb.TaskPushNotificationConfig, lambda new: push_requests.upgrade_create(push_requests.downgrade_create(new))
+)
 CARD = _there(pb.AgentCard, lambda new: cards.upgrade(cards.downgrade(new)))
 LEGACY_MESSAGE = _there(v03.Message, lambda old: messages.downgrade(messages.upgrade(old)))
 LEGACY_RAW = _there(v03.Message, lambda old: messages.downgrade(messages.upgrade(old), RAW))
 LEGACY_EVENT = _there(v03.StreamResponse, lambda old: events.downgrade(events.upgrade(old), last=False))
 LEGACY_SEND = _there(v03.SendMessageRequest, lambda old: sends.downgrade(sends.upgrade(old)))
+LEGACY_GET = _there(v03.GetTaskRequest, lambda old: requests.downgrade_get(requests.upgrade_get(old)))
 LEGACY_CONFIG = _there(v03.TaskPushNotificationConfig, lambda old: push.downgrade(push.upgrade(old)))
 LEGACY_CREATE = _there(
     v03.CreateTaskPushNotificationConfigRequest,
@@ -128,9 +132,11 @@ SHOWN: list[tuple[Way, str, tuple[Any, Trip], Json, Json | None]] = [
         {"configuration": {"taskPushNotificationConfig": {"url": "u:x"}}},
     ),
     (FORTH, "`CancelTaskRequest.metadata`", CANCEL, {"id": "t", "metadata": {"a": 1.0}}, {"id": "t"}),
-    (FORTH, "ids with a slash", GET, {"id": "t/u"}, None),
-    (FORTH, "ids with a slash", CANCEL, {}, None),
-    (FORTH, "ids with a slash", CONFIG, {"taskId": "t", "id": "c/d"}, None),
+    (FORTH, "empty ids", GET, {}, None),
+    (FORTH, "empty ids", CANCEL, {}, None),
+    (FORTH, "empty ids", CONFIG, {"id": "c"}, None),
+    (FORTH, "a slash in", CREATE, {"taskId": "t", "id": "c/d"}, None),
+    (FORTH, "a slash in", SEND, {"configuration": {"taskPushNotificationConfig": {"id": "c/d"}}}, None),
     (FORTH, "`authentication` without", CONFIG, {"taskId": "t", "authentication": {}}, {"taskId": "t"}),
     (FORTH, "`supported_interfaces`", CARD, _card(DOOR | {"protocolVersion": "1.0", "url": "u:y"}), _card()),
     (
@@ -196,6 +202,7 @@ SHOWN: list[tuple[Way, str, tuple[Any, Trip], Json, Json | None]] = [
         {"parent": "tasks/t", "configId": "c"},
         {"parent": "tasks/t", "configId": "c", "config": _config()},
     ),
+    (BACK, "`%2f` in", LEGACY_GET, {"name": "tasks/a%2fb%25"}, {"name": "tasks/a%2Fb%"}),
     (
         BACK,
         "`parent` with",

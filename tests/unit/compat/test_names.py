@@ -17,9 +17,14 @@ PARENT, UNBORN = names.parent_of, names.unborn_config_of
     [
         (TASK, "tasks/t", "t"),
         (TASK, "tasks/tasks", "tasks"),
-        (TASK, "tasks/a:b c%2F\n", "a:b c%2F\n"),
+        (TASK, "tasks/a:b c%\n", "a:b c%\n"),
+        (TASK, "tasks/a%2Fb", "a/b"),
+        (TASK, "tasks/a%2fb%252F", "a/b%2F"),
+        (PARENT, "tasks/a%2Fb/pushNotificationConfigs", "a/b"),
         (CONFIG, "tasks/t/pushNotificationConfigs/c", ("t", "c")),
         (CONFIG, "tasks/t/pushNotificationConfigs/None", ("t", "None")),
+        (CONFIG, "tasks/a%2Fb/pushNotificationConfigs/100%2525", ("a/b", "100%25")),
+        (UNBORN, "tasks/a%2Fb/pushNotificationConfigs/", ("a/b", "")),
         (PARENT, "tasks/t", "t"),
         (PARENT, "tasks/t/pushNotificationConfigs", "t"),
         pytest.param(PARENT, "task/t/pushNotificationConfigs", "t", id="as-0.3.0-misspells-the-path"),
@@ -80,3 +85,4 @@ def test_a_long_name_is_cut() -> None:
 def test_written() -> None:
     assert names.task_name("t") == "tasks/t"
     assert names.config_name("t", "c") == "tasks/t/pushNotificationConfigs/c"
+    assert names.config_name("a/b", "100%25%") == "tasks/a%2Fb/pushNotificationConfigs/100%2525%"

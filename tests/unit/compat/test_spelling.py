@@ -135,8 +135,22 @@ def test_single_fields(rpc: str, core: str, spelled: str) -> None:
 
 
 def test_other_errors_pass_as_they_are() -> None:
-    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.")
-    assert respell(error, "GetTask") is error
+    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": "TASK_STATE_CANCELED"}, retry_after=1)
+    told = respell(error, "GetTask")
+    for member in ("reason", "message", "metadata", "violations", "retry_after"):
+        assert getattr(told, member) == getattr(error, member)
+
+
+@pytest.mark.req("CONF-26", "ERRS-05")
+def test_words_are_those_of_0_3() -> None:
+    said = "TASK_STATE_CANCELED, TASK_STATE_WORKING: must hold exactly one of text, raw, url, data"
+    told = "TASK_STATE_CANCELLED, TASK_STATE_WORKING: must hold exactly one of text, file, data"
+    error = A2AError(
+        Reason.INVALID_PARAMS, said, metadata={"state": "TASK_STATE_CANCELED"}, violations=[Violation("x", said)]
+    )
+    spelled = respell(error, "SendMessage")
+    assert (spelled.message, spelled.metadata) == (told, {"state": "TASK_STATE_CANCELLED"})
+    assert spelled.violations == (Violation("x", told),)
 
 
 def test_every_rpc_has_its_words() -> None:
@@ -166,7 +180,7 @@ def test_a_card_that_is_not_offered_has_the_error_of_one_that_is_missing() -> No
     told = respell(error, "GetAgentCard")
     assert (told.reason, told.message) == (Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, error.message)
     assert told.metadata == {"a": "b"}
-    assert respell(error, "GetTask") is error
+    assert respell(error, "GetTask").reason is error.reason
 
 
 def test_the_header_of_extensions_has_its_old_name() -> None:

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError, Reason
 from gateway.binding import bind
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from gateway.routes import Table
 from generated import a2a_pb2 as pb
 from tests.unit.gateway.scratch.library import library

@@ -14,7 +14,7 @@ from a2a_server.compat import cards
 from a2a_server.compat.superset import superset
 from a2a_server.errors import A2AError, Reason
 from gateway.card_forms import Legacy, form_of
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from generated import a2a_pb2 as pb
 from generated import a2a_v0_3_pb2 as v03
 

@@ -7,8 +7,8 @@ import orjson
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from gateway.codec import V1
 from gateway.content import content_of
+from gateway.dialects.v1 import V1
 from gateway.routes import Table
 from generated import a2a_pb2 as pb
 from tests.unit.gateway.scratch.library import kind, library, of_source

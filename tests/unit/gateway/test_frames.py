@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.errors import A2AError, Reason
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from gateway.errors import failure_of
 from gateway.frames import LINES, REST, Frames, JsonRpcFrames
 from generated import a2a_pb2 as pb

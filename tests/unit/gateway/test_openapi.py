@@ -14,7 +14,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from a2a_server.errors import A2AError, Reason, Violation
 from gateway.binding import bind
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from gateway.errors import explain
 from gateway.openapi import document
 from gateway.routes import Match, Table

@@ -1,5 +1,7 @@
 """What should be read: json_format's answer, unless the specification or ProtoJSON is stricter than json_format.
 
+More lenient are states, which are read in every spelling that any version has (CONF-26).
+
 Stricter are: wrong types (CONF-54), two members of a oneof of which one is null as a value (JSON-04), two spellings of
 one field, base64 with other letters in it (JSON-05), and numbers, enums and times that only Python takes for ones.
 """
@@ -11,6 +13,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
+from generated import a2a_pb2 as pb
 from tests.unit.gateway.codec.strategies import entry_of
 
 M = TypeVar("M", bound=Message)
@@ -22,12 +25,18 @@ NULL_LISTS = {"manyValue", "many_value"}
 FLOATS = {FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT}
 
 
+STATE = pb.TaskState.DESCRIPTOR.full_name
+STATES = {"TASK_STATE_CANCELLED": pb.TASK_STATE_CANCELED, "input-required": pb.TASK_STATE_INPUT_REQUIRED}
+"""Those among what strategies draw that json_format does not know."""
+
+
 class Refused(Exception):  # noqa: N818 - an answer
     pass
 
 
 def reading(value: Any, kind: type[M]) -> M:
     """The message that the value means; raises `Refused`."""
+    value = _respelt(value, cast("Descriptor", kind.DESCRIPTOR))
     if not _is_strict(value, cast("Descriptor", kind.DESCRIPTOR)):
         raise Refused
     present = {name: item for name, item in value.items() if item is not None or name not in NULL_LISTS}
@@ -35,6 +44,24 @@ def reading(value: Any, kind: type[M]) -> M:
         return ParseDict(present, kind(), ignore_unknown_fields=True)
     except (ParseError, KeyError, AttributeError, TypeError) as error:  # not all that it raises is meant to be
         raise Refused from error
+
+
+def _respelt(value: Any, kind: Descriptor) -> Any:
+    """The same with states as json_format reads them."""
+    if not isinstance(value, dict) or kind.file.package == "google.protobuf":
+        return value
+    fields = {name: field for field in kind.fields for name in (field.json_name, field.name)}
+    return {name: _respelt_field(item, fields[name]) if name in fields else item for name, item in value.items()}
+
+
+def _respelt_field(value: Any, field: FieldDescriptor) -> Any:
+    if isinstance(value, list):
+        return [_respelt_field(item, field) for item in value]
+    if entry := entry_of(field):
+        return {k: _respelt_field(item, entry[1]) for k, item in value.items()} if isinstance(value, dict) else value
+    if field.enum_type and field.enum_type.full_name == STATE and isinstance(value, str):
+        return STATES.get(value, value)
+    return _respelt(value, field.message_type) if field.message_type else value
 
 
 def _is_strict(value: Any, kind: Descriptor) -> bool:

@@ -132,6 +132,7 @@ NOISE: list[Any] = [
     {"@type": "type.googleapis.com/google.protobuf.Duration", "value": "3s"}, {"@type": "x/google.rpc.Nothing"},
     {"@type": "x/google.rpc.ErrorInfo", "reason": "R", "metadata": {"a": "b"}}, {"@type": 5},
     {"@type": "x/google.rpc.ErrorInfo", "reason": 3}, {"@type": "x/google.protobuf.Timestamp"},
+    "TASK_STATE_CANCELLED", "input-required",
 ]  # fmt: skip
 """What could stand anywhere."""
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from a2a_server.errors import A2AError, Reason, Violation
-from gateway.codec import V1
+from gateway.dialects.v1 import V1
 from generated import a2a_pb2 as pb
 from tests.unit.gateway.codec.everything import Lists, Loop, Maps, Singles
 
@@ -55,10 +55,10 @@ def test_every_fault_of_a_request_is_told() -> None:
 
 @pytest.mark.req("JSON-13")
 def test_an_unknown_state_lists_those_that_exist() -> None:
-    assert faults({"status": "WORKING"}, pb.ListTasksRequest) == {
+    assert faults({"status": "TASK_STATE_DONE"}, pb.ListTasksRequest) == {
         "status": "must be one of TASK_STATE_SUBMITTED, TASK_STATE_WORKING, TASK_STATE_COMPLETED, TASK_STATE_FAILED, "
         "TASK_STATE_CANCELED, TASK_STATE_INPUT_REQUIRED, TASK_STATE_REJECTED, TASK_STATE_AUTH_REQUIRED, "
-        'got "WORKING"'
+        'got "TASK_STATE_DONE"'
     }
 
 

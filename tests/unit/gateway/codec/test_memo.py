@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from a2a_server.errors import A2AError, Reason
-from gateway.codec import V1, Codec, Dialect, loads
+from gateway.codec import Codec, Dialect, loads
 from gateway.codec.memo import Memo
+from gateway.dialects.v1 import V1
 from generated import a2a_pb2 as pb
 
 TASK = pb.Task(

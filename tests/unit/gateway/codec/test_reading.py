@@ -7,7 +7,8 @@ from google.protobuf.json_format import MessageToDict
 from google.rpc.error_details_pb2 import ErrorInfo
 
 from a2a_server.errors import A2AError
-from gateway.codec import V1, loads
+from gateway.codec import loads
+from gateway.dialects.v1 import V1
 from generated import a2a_pb2 as pb
 from tests.unit.gateway.codec.everything import Choice, Lists, Maps, Optionals, Singles
 
@@ -267,7 +268,7 @@ def test_unknown_members_are_ignored() -> None:
         "messageId": "m",
         "unheardOf": {"a": [1]},
         "[x.y]": 1,
-        "parts": [{"kind": "text", "x": 0}],
+        "parts": [{"type": "text", "x": 0}],
     }
     assert V1.decode(value, pb.Message) == pb.Message(message_id="m", parts=[pb.Part()])
 

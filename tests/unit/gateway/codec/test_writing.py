@@ -9,7 +9,8 @@ from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import ErrorInfo
 
 from a2a_server.errors import A2AError, Reason
-from gateway.codec import V1, Codec, Dialect
+from gateway.codec import Codec, Dialect
+from gateway.dialects.v1 import V1
 from generated import a2a_pb2 as pb
 from tests.unit.gateway.codec.everything import Choice, Inner, Lists, Loop, Maps, Optionals, Required, Singles
 

@@ -58,6 +58,15 @@ def test_a_config_may_be_made_in_many_words(told: Any) -> None:
             {**NAMED, "id": "w"},
             {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'},
         ),
+        (
+            {"id": "w", "config": NAMED},
+            {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'},
+        ),
+        ({"config": {**NAMED, "tenant": "n"}}, {"config.tenant": "is for the request to say"}),
+        (
+            {"name": NAMED["name"], "pushNotificationConfig": {**HOOK, "tenant": "n"}},
+            {"pushNotificationConfig.tenant": "is for the request to say"},
+        ),
         ({"config": []}, {"config": "must be an object, got a list"}),
         ([], {"": "must be an object, got a list"}),
         (

@@ -180,11 +180,48 @@ def test_what_is_wrong_with_schemes(spelling: Spelling, schemes: Any, said: dict
             pb.DeleteTaskPushNotificationConfigRequest(task_id="t", id="c"),
         ),
         ({"id": "t"}, pb.ListTaskPushNotificationConfigsRequest(task_id="t")),
-        ({"id": "t", "tenant": "x"}, pb.GetTaskRequest(id="t")),  # who it is for is said elsewhere
     ],
 )
 def test_requests_mean(spelling: Spelling, told: Any, request_: Any) -> None:
     assert read(spelling, told, type(request_)) == request_
+
+
+CONFIGURED = {"url": "https://h.example"}
+TENANT_IN_PATH = "is A2A 1.0's; 0.3 has it in the path, as in /{tenant}/v1/tasks or /{tenant}/"
+
+
+@pytest.mark.req("TENA-03", "TENA-05")
+@pytest.mark.parametrize("spelling", [KIND, KIND_REST, PROTO])
+@pytest.mark.parametrize(
+    ("told", "kind", "field"),
+    [
+        ({}, pb.SendMessageRequest, "tenant"),
+        ({"id": "t"}, pb.GetTaskRequest, "tenant"),
+        ({"id": "t"}, pb.CancelTaskRequest, "tenant"),
+        ({"id": "t"}, pb.SubscribeToTaskRequest, "tenant"),
+        ({}, pb.ListTasksRequest, "tenant"),
+        ({"id": "t"}, pb.GetTaskPushNotificationConfigRequest, "tenant"),
+        ({"id": "t"}, pb.DeleteTaskPushNotificationConfigRequest, "tenant"),
+        ({"id": "t"}, pb.ListTaskPushNotificationConfigsRequest, "tenant"),
+        ({"taskId": "t", "pushNotificationConfig": CONFIGURED}, pb.TaskPushNotificationConfig, "tenant"),
+        ({}, pb.GetExtendedAgentCardRequest, "tenant"),
+    ],
+)
+def test_a_tenant_is_refused_because_it_would_be_lost(spelling: Spelling, told: Any, kind: Any, field: str) -> None:
+    assert faults(spelling, {**told, "tenant": "acme"}, kind) == {field: TENANT_IN_PATH}
+    assert read(spelling, {**told, "tenant": None}, kind) == read(spelling, told, kind)
+
+
+@pytest.mark.req("TENA-03", "TENA-05")
+@pytest.mark.parametrize(
+    ("spelling", "member"), [(KIND, "pushNotificationConfig"), (PROTO, "pushNotification")], ids=["kind", "proto"]
+)
+def test_so_is_that_of_a_config(spelling: Spelling, member: str) -> None:
+    told = {**CONFIGURED, "tenant": "acme"}
+    inside = f"configuration.{member}.tenant"
+    assert faults(spelling, {"configuration": {member: told}}, pb.SendMessageRequest) == {inside: TENANT_IN_PATH}
+    alone = {"pushNotificationConfig.tenant": TENANT_IN_PATH}
+    assert faults(spelling, {"pushNotificationConfig": told}, pb.TaskPushNotificationConfig) == alone
 
 
 def test_only_rest_has_pages_of_push_configs() -> None:
