@@ -9,5 +9,5 @@ from gateway.dialects.enums import STATE, V1_STATES
 from gateway.dialects.foreign_in_v1 import IN_V1
 from gateway.dialects.members import full
 
-V1: Final = Codec(Dialect(enums={STATE: V1_STATES}, foreign=full(IN_V1)))
+V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=full(IN_V1)))
 """Required members always written, times in milliseconds."""
