@@ -96,6 +96,7 @@ MIXED: Mapping[str, tuple[Any, str]] = {
     "role of the schema": (tell(role="user"), "message.role"),
     "role of the proto": (say(role="ROLE_USER"), "message.role"),
     "both lists": (say(content=[{"text": "x"}]), "message.content"),
+    "an input request in the proto": (tell(inputRequest={"prompt": "x", "requestId": "r"}), "message.inputRequest"),
     "kind in the proto": (tell(kind="message"), "message.kind"),
     "kind in a part of the proto": (tell(content=[{"kind": "text", "text": "x"}]), "message.content[0].kind"),
     "a part of the proto in the schema": (
