@@ -96,8 +96,8 @@ class Gateway:
             else None
         )
         self._draft = DraftDoors(self._calls, options.draft_path) if "draft" in options.profiles else None
-        self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
-        self._reserved = (*self._old_paths, options.draft_path) if self._draft is not None else self._old_paths
+        old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
+        self._reserved = (*old_paths, options.draft_path) if self._draft is not None else old_paths
         self._jsonrpc = JsonRpc.of(self._calls, services, self._old_doors.jsonrpc if self._old_doors else None)
         self._old_cards = OldCards.of(self._calls, legacy_cards) if legacy_cards is not None else None
         self._cors = self._calls.cors
@@ -130,8 +130,7 @@ class Gateway:
         except Exception as error:
             if request.writer.output_size:  # half an answer is there, and no other can follow
                 raise
-            place = self._place(path)
-            answer = place.refusal(request, error) if place is not None else self._rest.refusal(request, error)
+            answer = self._refusal(path, error)(request, error)
             if self._is_public(path):
                 answer.fields = [*answer.fields, *ANYBODY]
         self._cors.mark(request, answer)
@@ -149,20 +148,32 @@ class Gateway:
             return await place.serve(request, query)
         try:
             return await self._rest(request, path, query)
-        except Unknown:
-            if self._old_cards is None or (answer := await self._old_cards(request, path, query)) is None:
-                raise
-            return answer
+        except Unknown as nowhere:
+            return await self._elsewhere(request, path, query, nowhere)
+
+    async def _elsewhere(self, request: web.BaseRequest, path: str, query: str, nowhere: Unknown) -> Answering:
+        """Where 1.0 has nothing there may be the root of a tenant of 0.3, or a card of 0.2."""
+        if (place := self._place(path)) is not None:
+            return await place.serve(request, query)
+        if self._old_cards is None or (answer := await self._old_cards(request, path, query)) is None:
+            raise nowhere
+        return answer
 
     def _place(self, path: str) -> Place | None:
         """What an older version has at a path of its own."""
-        if not path.startswith(self._reserved):
-            return None
         if self._draft is not None and (place := self._draft.at(path)) is not None:
             return place
-        if not path.startswith(self._old_paths):
-            return None
-        return self._old_doors.at(path) if self._old_doors is not None else closed(self._rest.refusal)
+        if self._old_doors is not None:
+            return self._old_doors.at(path)
+        return closed(self._rest.refusal) if path.startswith(PREFIX) else None
+
+    def _refusal(self, path: str, error: Exception) -> Callable[[web.BaseRequest, Exception], Reply]:
+        """What tells an error in the shape of the version that a path is of, or is meant to be of."""
+        if (place := self._place(path)) is not None:
+            return place.refusal
+        if self._old_doors is not None and isinstance(error, Unknown) and self._old_doors.is_meant(path):
+            return self._old_doors.refusal
+        return self._rest.refusal
 
     def _is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""

@@ -56,8 +56,8 @@ class Method(NamedTuple):
 class Older(Protocol):
     """Serves methods of older versions at the same URL."""
 
-    def means(self, request: web.BaseRequest, value: object) -> bool:
-        """Whether a request body, or what there is of it, is of such a version."""
+    def means(self, request: web.BaseRequest, query: str, value: object) -> bool:
+        """Whether a request whose body, or what there is of it, is this value is of such a version."""
         ...
 
     async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering: ...
@@ -83,25 +83,25 @@ class JsonRpc:
         try:
             value = await read(request, self.calls.options)
             request_id = id_of(value)
-            return await self._serve(request, envelope_of(value, request_id), query_of(query))
+            return await self._serve(request, envelope_of(value, request_id), query)
         except Exception as error:  # noqa: BLE001 - every error has a shape
-            if self.older is not None and self.older.means(request, value):
+            if self.older is not None and self.older.means(request, query, value):
                 return self.older.refusal(error, request_id)
             return refusal(self.calls.profile, error, request_id)
 
-    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering:
-        method = self.methods.get(envelope.method)
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> Answering:
+        parameters, method = query_of(query), self.methods.get(envelope.method)
         if method is None:
-            if self.older is not None and "/" in envelope.method:  # CONF-52
-                return await self.older.serve(request, envelope, query)
+            if self.older is not None and self.older.means(request, query, {"method": envelope.method}):  # CONF-52
+                return await self.older.serve(request, envelope, parameters)
             wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
         rpc = method.rpc
         message = self.calls.profile.codec.decode(envelope.params, method.request)
         if rpc.server_streaming:
             accept.stream(request.headers.get(hdrs.ACCEPT))
             form = JsonRpcFrames(envelope.request_id)
-            return await self.calls.stream(request, query, rpc, message, frames=form)
-        told = await self.calls.unary(request, query, rpc, message)
+            return await self.calls.stream(request, parameters, rpc, message, frames=form)
+        told = await self.calls.unary(request, parameters, rpc, message)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
         return Reply(text, accept.JSON, told.headers)
 

@@ -34,6 +34,7 @@ LOSSES: Final = (
     Loss(FORTH, "`CancelTaskRequest.metadata`", "absent"),
     Loss(FORTH, "empty ids where 0.3 has resource names", "refused as malformed"),
     Loss(FORTH, "a slash in the id of a push config that is to be made", "refused: 0.3 makes a name of the id"),
+    Loss(FORTH, "a comma in the scheme of such a config", "refused: it is no name of a scheme"),
     Loss(FORTH, "`authentication` without scheme and credentials", "absent, as 0.3 clients mean it"),
     Loss(FORTH, "`supported_interfaces` that speak another version", "absent: a 0.3 card names 0.3 interfaces only"),
     Loss(FORTH, "the tenant of an interface, and a patch in its version", "absent"),

@@ -60,6 +60,15 @@ def upgrade_into(
         config.authentication.scheme = _choose(schemes, options, f"{path}authentication.schemes", faults)
 
 
+def check_new(legacy: v03.PushNotificationConfig, path: str, faults: Faults) -> None:
+    """Complain of what a config must not have that is to be made."""
+    names.check_new_id(legacy.id, f"{path}id", faults)
+    for index, scheme in enumerate(legacy.authentication.schemes):
+        if "," in scheme:  # on its way through metadata it would become two
+            text = "must be the name of an HTTP authentication scheme, such as Bearer"
+            faults.append(Violation(f"{path}authentication.schemes[{index}]", text))
+
+
 def schemes_of(legacy: v03.PushNotificationConfig) -> Sequence[str]:
     """All schemes that the client offers: for whoever keeps them, 1.0 has room for one."""
     return [scheme for scheme in legacy.authentication.schemes if scheme]

@@ -26,7 +26,7 @@ def upgrade_create(
         config.id = _agree(name.config_id, config.id, "config.name", faults)
     config.id = _agree(legacy.config_id, config.id, "config_id", faults)
     names.check_new_id(legacy.config_id, "config_id", faults)
-    names.check_new_id(own.push_notification_config.id, "config.push_notification_config.id", faults)
+    push.check_new(own.push_notification_config, "config.push_notification_config.", faults)
     settle(faults)
     return config
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from a2a_server.compat import messages, names, push
+from a2a_server.compat import messages, push
 from a2a_server.compat.faults import Faults, settle
 from a2a_server.compat.options import DEFAULT, Options
 from generated import a2a_pb2 as pb
@@ -35,7 +35,7 @@ def _upgrade_configuration(
     if legacy.HasField("push_notification"):
         config = request.configuration.task_push_notification_config
         push.upgrade_into(config, legacy.push_notification, options, "configuration.push_notification.", faults)
-        names.check_new_id(config.id, "configuration.push_notification.id", faults)
+        push.check_new(legacy.push_notification, "configuration.push_notification.", faults)
     if legacy.history_length:  # 0 = all of it, which in 1.0 is said by saying nothing
         request.configuration.history_length = legacy.history_length
 

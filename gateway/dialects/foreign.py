@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from gateway.dialects.members import snake
+from gateway.dialects.tool_parts import URI
 from generated import a2a_pb2 as pb
 
 Foreign = Mapping[str, Mapping[str, str]]
@@ -29,6 +30,7 @@ def _joined(*tables: Foreign) -> Foreign:
 _OF_1_0: Final = "is A2A 1.0's; 0.3 has {}"
 _OF_PROTO: Final = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has {}"
 _OF_SCHEMA: Final = "is the 0.3 JSON schema's; its proto, which the rest of this is spelt by, has {}"
+_INPUT_REQUEST: Final = f"the extension {URI}, in metadata"
 _TYPES: Final = "Task", "Message", "TaskStatusUpdateEvent", "TaskArtifactUpdateEvent"
 
 TENANT: Final = texts(_OF_1_0, tenant="it in the path, as in /{tenant}/v1/tasks or /{tenant}/")
@@ -65,7 +67,7 @@ IN_PROTO: Final[Foreign] = _joined(
     _TENANTS,
     _REQUESTS,
     {name: texts(_OF_SCHEMA, kind="no such member") for name in _TYPES},
-    {"Message": texts(_OF_SCHEMA, parts='"content"')},
+    {"Message": texts(_OF_SCHEMA, parts='"content"', inputRequest=_INPUT_REQUEST)},
 )
 
 IN_KIND_PART: Final = texts(
@@ -99,7 +101,7 @@ IN_DRAFT: Final[Foreign] = {
     | texts(_OF_0_3, pushNotification='"pushNotificationConfig"'),
     "AuthenticationInfo": texts(_NOT_DRAFT, scheme='"schemes", a list'),
     "ListTasksRequest": texts(_NOT_DRAFT, statusTimestampAfter='"lastUpdatedAfter", in milliseconds since 1970'),
-    "Message": texts(_OF_0_3, content='"parts"'),
+    "Message": texts(_OF_0_3, content='"parts"', inputRequest=_INPUT_REQUEST),
     "TaskPushNotificationConfig": {"tenant": "is for the request to say"},
 }
 IN_DRAFT_PART: Final = texts(

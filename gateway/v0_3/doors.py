@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +19,8 @@ from gateway.v0_3.jsonrpc import OldJsonRpc
 from gateway.v0_3.rest import OldRest
 
 _POST = ("OPTIONS", "POST")
+_OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{routes.PREFIX}.*").fullmatch
+"""Behind /tasks/ are those of 1.0, whose task may well be called v1."""
 
 
 class Place(NamedTuple):
@@ -59,18 +62,25 @@ class OldDoors:
         self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
         self._tenants = {f"/{quote(tenant, safe='')}": tenant for tenant in tenants}
         self.prefixes = (routes.PREFIX, *(f"{root}/" for root in self._tenants))
-        """The beginnings of all its paths, and of some others."""
+        """The beginnings of all its paths, and of some others; JSON-RPC has the roots of tenants, too."""
+        self.refusal = self._rest.refusal
 
     def at(self, path: str) -> Place | None:
-        """What 0.3 has at a path that begins with one of the prefixes."""
+        """What 0.3 has at a path."""
         if path.startswith(routes.PREFIX):
             return self._place(path, "")
-        root = path[: path.index("/", 1)]
-        inner, tenant = path.removeprefix(root), self._tenants[root]
-        if inner == "/":
+        root = f"/{path[1:].partition('/')[0]}"
+        if (tenant := self._tenants.get(root)) is None:
+            return None
+        inner = path.removeprefix(root)
+        if inner in {"", "/"}:  # CONF-70
             serve = partial(self._serve_jsonrpc, tenant=tenant)
             return Place(serve, self._rest.refusal, lambda: _POST)
         return self._place(inner, tenant) if inner.startswith(routes.PREFIX) else None
+
+    def is_meant(self, path: str) -> bool:
+        """Whether a path where nothing is looks like one of a tenant's, who then is none."""
+        return _OF_TENANTS(path) is not None
 
     def _place(self, path: str, tenant: str) -> Place:
         async def serve(request: web.BaseRequest, query: str) -> Answering:

@@ -13,7 +13,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.errors import Reason
+from a2a_server.errors import A2AError, Reason
 from gateway import accept, jsonrpc
 from gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
 from gateway.frames import JsonRpcFrames
@@ -80,12 +80,16 @@ class OldJsonRpc:
         except Exception as error:  # noqa: BLE001 - every error has a shape
             return self.refusal(error, request_id)
 
-    def means(self, request: web.BaseRequest, value: object) -> bool:
-        """By the method's name; where there is none to be read, by the version that the client says."""
+    def means(self, request: web.BaseRequest, query: str, value: object) -> bool:
+        """By the method's name; where that is nobody's, or cannot be read, by the version that the client says."""
         name = value.get("method") if isinstance(value, dict) else None
-        if isinstance(name, str):
+        if isinstance(name, str) and ("/" in name or name in RPCS):
             return "/" in name
-        return any(said.strip().startswith("0.3") for said in versions_asked(request, ()))
+        try:
+            asked = versions_asked(request, query_of(query))
+        except A2AError:  # which says that the query is none
+            return False
+        return any(said.strip().startswith("0.3") for said in asked)
 
     async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str = "") -> Answering:
         method = _KNOWN.get(envelope.method)

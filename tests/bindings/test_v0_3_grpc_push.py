@@ -232,6 +232,19 @@ async def test_a_slash_in_an_id_of_1_0_stands_encoded_in_its_name() -> None:
         assert not (await listed(world, f"tasks/{task.id}")).configs
 
 
+@pytest.mark.req("LPSH-02", "CONF-34", "ERRS-05")
+async def test_a_comma_does_not_make_two_schemes_of_one() -> None:
+    odd = v03.AuthenticationInfo(schemes=["Basic", "Digest,Bearer"], credentials="s3cr3t")
+    config = v03.PushNotificationConfig(id="c", url=URL, authentication=odd)
+    said = "must be the name of an HTTP authentication scheme, such as Bearer"
+    async with serving(Stage().agent, push_notifications=True) as world:
+        refusal = await refused(world.old.SendMessage(tell(configuration={"push_notification": config})))
+        assert refusal.fields == {"configuration.push_notification.authentication.schemes[1]": said}
+        task = await send(world, tell(skill="ask"))
+        refusal = await refused(create(world, f"tasks/{task.id}", "c", authentication=odd))
+        assert refusal.fields == {"config.push_notification_config.authentication.schemes[1]": said}
+
+
 @pytest.mark.req("LMAP-01")
 async def test_a_config_of_one_version_is_one_of_the_other() -> None:
     async with serving(Stage().agent, push_notifications=True) as world:

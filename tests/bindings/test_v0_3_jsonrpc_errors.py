@@ -171,6 +171,20 @@ async def test_an_unknown_method_is_told_which_there_are(method: str) -> None:
     }
 
 
+@pytest.mark.req("VERS-06", "LRPC-07", "CONF-52")
+@pytest.mark.parametrize(
+    ("path", "headers"), [("/", {"a2a_version": "0.3"}), ("/", {"a2a_version": "0.3.0"}), ("/?A2A-Version=0.3", {})]
+)
+async def test_so_is_a_method_of_nobody_if_0_3_is_spoken(path: str, headers: dict[str, str]) -> None:
+    async with refusing(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
+        error = await client.fault("frobnicate", {}, path=path, **headers)
+        text = f'"frobnicate" is none of those of A2A 0.3: {", ".join(METHODS)}'
+        assert (error["code"], error["message"]) == (-32601, f"Method not found: method: {text}")
+        answer = await client.post(request("frobnicate", {}), a2a_version="1.0")
+        assert isinstance(answer.json["error"]["data"], list)
+        assert '"frobnicate" is none of SendMessage, ' in answer.json["error"]["message"]
+
+
 @pytest.mark.req("VERS-02", "VERS-04", "VERS-08", "VERS-09")
 @pytest.mark.parametrize("version", ["1.0", "1.0.1", "0.2.5", "x"])
 async def test_a_method_of_0_3_contradicts_every_other_version(version: str) -> None:
@@ -221,12 +235,15 @@ async def test_an_envelope_is_refused_in_the_shape_of_the_version_that_it_is_of(
             ([], -32600, {"a2a_version": "0.3.0"}),
             ({"jsonrpc": "2.0", "id": 1, "method": 7}, -32600, {"a2a_version": "0.3"}),
         ):
-            answer = await client.post(body, **headers)
-            assert answer.status == 200
-            error = answer.json["error"]
-            assert error["code"] == code
-            assert error["message"].startswith(MESSAGES[code])
-            assert error["data"]["reason"] in {"INVALID_REQUEST", "INVALID_PARAMS", "PARSE_ERROR"}
+            query = f"/?A2A-Version={headers['a2a_version']}" if headers else "/"
+            for answer in (await client.post(body, **headers), await client.post(body, path=query)):
+                assert answer.status == 200
+                error = answer.json["error"]
+                assert error["code"] == code
+                assert error["message"].startswith(MESSAGES[code])
+                assert error["data"]["reason"] in {"INVALID_REQUEST", "INVALID_PARAMS", "PARSE_ERROR"}
+        unreadable = await client.post(b"{", path="/?A2A-Version=%ff")
+        assert "reason" not in unreadable.json["error"].get("data", [])
         for body in (b"{", [], {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": []}):
             assert isinstance((await client.post(body)).json["error"]["data"], list)
 

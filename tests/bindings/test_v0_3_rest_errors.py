@@ -96,6 +96,7 @@ MIXED: Mapping[str, tuple[Any, str]] = {
     "role of the schema": (tell(role="user"), "message.role"),
     "role of the proto": (say(role="ROLE_USER"), "message.role"),
     "both lists": (say(content=[{"text": "x"}]), "message.content"),
+    "an input request in the proto": (tell(inputRequest={"prompt": "x", "requestId": "r"}), "message.inputRequest"),
     "kind in the proto": (tell(kind="message"), "message.kind"),
     "kind in a part of the proto": (tell(content=[{"kind": "text", "text": "x"}]), "message.content[0].kind"),
     "a part of the proto in the schema": (
@@ -325,6 +326,36 @@ async def test_a_query_may_repeat_the_tenant_of_the_path(query: str) -> None:
     async with scripted(pb.ListTasksResponse(next_page_token="more"), tenants=["acme"]) as (upstream, client):
         assert await client.told("GET", f"/acme/v1/tasks{query}") == []
         assert [request.tenant for _, request, _ in upstream.asked] == ["acme"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.req("LRES-09", "TENA-04")
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+async def test_who_is_no_tenant_is_told_so_in_the_shape_of_0_3(verb: str) -> None:
+    async with scripted(tenants=["acme"]) as (upstream, client):
+        for path in ("/zzz/v1/message:send", "/zzz/v1/tasks/t", "/acmee/v1/tasks", "/v%32/v1/nope", "/zzz/v1/"):
+            error = await client.refused(verb, path)
+            assert (error["code"], error["status"]) == (404, "NOT_FOUND")
+            assert error["message"] == "There is nothing at this path."
+        # Of 1.0, where v1 may be a task.
+        for path in ("/zzz/tasks/v1/nope", "/tasks/v1/nope", "/zzz/v1", "/acme/x", "/acmee"):
+            async with client.session.request(verb, client.base + path) as response:
+                assert (response.status, response.content_type) == (404, "application/a2a+json")
+        assert not upstream.asked
+
+
+@pytest.mark.req("CONF-70", "TENA-02")
+async def test_json_rpc_of_a_tenant_answers_with_and_without_a_slash() -> None:
+    async with scripted(pb.Task(id="t"), tenants=["v2", "b co"]) as (upstream, client):
+        for path, tenant in (("/v2", "v2"), ("/v2/", "v2"), ("/b%20co", "b co"), ("/b%20co/", "b co")):
+            assert (await client.call("tasks/get", {"id": "t"}, path=path))["id"] == "t"
+            assert upstream.asked[-1][1].tenant == tenant  # type: ignore[attr-defined]
+            wrong = await client.rest("GET", path)
+            assert (wrong.status, wrong.headers["Allow"]) == (405, "OPTIONS, POST")
+            port = int(client.base.rpartition(":")[2])
+            preflight = await once(port, get(path, verb="OPTIONS"))
+            assert (preflight.status, preflight.headers["Allow"]) == (204, "OPTIONS, POST")
+        async with client.session.post(client.base + "/v2x") as response:
+            assert (response.status, response.content_type) == (404, "application/a2a+json")
 
 
 @pytest.mark.req("LRES-01", "TENA-02")

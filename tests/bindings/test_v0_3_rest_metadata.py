@@ -115,7 +115,7 @@ async def test_all_schemes_travel_beside_a_request_that_has_room_for_one() -> No
 
 
 @pytest.mark.req("LPSH-02", "ERRS-05")
-@pytest.mark.parametrize("scheme", ["ü", "a\nb", "\x7f"])
+@pytest.mark.parametrize("scheme", ["ü", "a\nb", "\x7f", "Digest,Bearer", "a b"])
 async def test_what_cannot_be_a_scheme_is_refused_where_it_stands(scheme: str) -> None:
     upstream = Scripted()
     text = "must be the name of an HTTP authentication scheme, such as Bearer"
@@ -126,6 +126,16 @@ async def test_what_cannot_be_a_scheme_is_refused_where_it_stands(scheme: str) -
         field = "configuration.pushNotificationConfig.authentication.schemes[1]"
         assert error["data"]["violations"] == [{"field": field, "description": text}]
     assert not upstream.asked
+
+
+@pytest.mark.req("LPSH-02", "CONF-34")
+@pytest.mark.parametrize("where", WHERE)
+async def test_a_comma_does_not_make_two_schemes_of_one(where: Where) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        told = say("paint", skill="ask", configuration={"pushNotificationConfig": offering("Digest,Bearer")})
+        (fault,) = (await client.fault("message/send", told))["data"]["violations"]
+        assert fault["field"] == "configuration.pushNotificationConfig.authentication.schemes"
+        assert fault["description"].startswith("'Digest,Bearer' cannot be served")
 
 
 @pytest.mark.req("LPSH-02")

@@ -118,7 +118,7 @@ def strip(config: pb.TaskPushNotificationConfig) -> None:
 @given(request=arbitrary(pb.SendMessageRequest))
 def test_sends_survive_0_3(request: pb.SendMessageRequest) -> None:
     for config in within(pb.TaskPushNotificationConfig, request):
-        nameable(config)
+        makeable(config)
     assert sends.upgrade(sends.downgrade(request)) == normal_send(request)
 
 
@@ -132,9 +132,11 @@ def configs(draw: st.DrawFn) -> pb.TaskPushNotificationConfig:
     return config
 
 
-def nameable(config: pb.TaskPushNotificationConfig) -> None:
-    """Let 0.3 make a name of the id."""
+def makeable(config: pb.TaskPushNotificationConfig) -> None:
+    """Let 0.3 make it: with an id of which it makes a name, and the name of a scheme."""
     config.id = config.id.replace("/", "|")
+    if "," in config.authentication.scheme:
+        config.authentication.scheme = "Bearer"
 
 
 def normal_config(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConfig:
@@ -148,7 +150,7 @@ def normal_config(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificat
 @given(config=configs())
 def test_push_configs_survive_0_3(config: pb.TaskPushNotificationConfig) -> None:
     assert push.upgrade(push.downgrade(config)) == normal_config(config)
-    nameable(config)
+    makeable(config)
     assert push_requests.upgrade_create(push_requests.downgrade_create(config)) == normal_config(config)
 
 
@@ -239,6 +241,7 @@ def mappable(legacy: Message) -> bool:
         or any(file.WhichOneof("file") is None for file in within(v03.FilePart, legacy))
         or any(not data.HasField("data") for data in within(v03.DataPart, legacy))
         or any("/" in config.id for config in within(v03.PushNotificationConfig, legacy))
+        or any("," in "".join(offer.schemes) for offer in within(v03.AuthenticationInfo, legacy))
     )
 
 
@@ -365,7 +368,7 @@ def test_0_3_sends_survive_1_0(legacy: v03.SendMessageRequest) -> None:
     if mappable(legacy):
         assert sends.downgrade(sends.upgrade(legacy)) == normal_legacy_send(legacy)
     else:
-        with pytest.raises(A2AError, match=r"request|fields"):
+        with pytest.raises(A2AError, match=r"request|fields|push_notification"):
             sends.upgrade(legacy)
 
 

@@ -137,6 +137,7 @@ SHOWN: list[tuple[Way, str, tuple[Any, Trip], Json, Json | None]] = [
     (FORTH, "empty ids", CONFIG, {"id": "c"}, None),
     (FORTH, "a slash in", CREATE, {"taskId": "t", "id": "c/d"}, None),
     (FORTH, "a slash in", SEND, {"configuration": {"taskPushNotificationConfig": {"id": "c/d"}}}, None),
+    (FORTH, "a comma in", CREATE, {"taskId": "t", "id": "c", "authentication": {"scheme": "a,b"}}, None),
     (FORTH, "`authentication` without", CONFIG, {"taskId": "t", "authentication": {}}, {"taskId": "t"}),
     (FORTH, "`supported_interfaces`", CARD, _card(DOOR | {"protocolVersion": "1.0", "url": "u:y"}), _card()),
     (

@@ -203,6 +203,12 @@ def test_all_of_a_send() -> None:
     assert written(DRAFT, request) == told
 
 
+@pytest.mark.req("DRFT-02", "XTRA-01")
+def test_input_requests_are_carried_and_no_members() -> None:
+    right = "is A2A 0.3's; the draft has the extension urn:a2a-server:input-request:v1, in metadata"
+    assert faults(DRAFT, {"inputRequest": {"prompt": "x"}}, pb.Message) == {"inputRequest": right}
+
+
 @pytest.mark.parametrize(
     ("configuration", "field", "right"),
     [

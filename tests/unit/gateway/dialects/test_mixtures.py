@@ -55,11 +55,13 @@ def test_other_spellings_in_the_protos() -> None:
         {"file": {"bytes": ""}},
         {"file": {"uri": "", "mediaType": "a/b"}},
     ]
-    told = {"message": {"kind": "message", "role": "user", "content": content, "parts": []}}
+    asks = {"kind": "input-request", "prompt": "Which?", "requestId": "r"}
+    told = {"message": {"kind": "message", "role": "user", "content": content, "parts": [], "inputRequest": asks}}
     assert faults(PROTO, told, pb.SendMessageRequest) == {
         "message.role": 'must be ROLE_USER or ROLE_AGENT, got "user"',
         "message.kind": f"{SCHEMAS}no such member",
         "message.parts": f'{SCHEMAS}"content"',
+        "message.inputRequest": f"{SCHEMAS}the extension urn:a2a-server:input-request:v1, in metadata",
         "message.content[0].kind": f"{SCHEMAS}no such member",
         "message.content[1].raw": f'{NEWER}"file": {{"fileWithBytes": …}}',
         "message.content[1].mediaType": f'{NEWER}"mimeType" inside "file"',
