@@ -15,6 +15,7 @@ from a2a_server.errors import A2AError, ErrorCodes, Reason
 from gateway import accept, profiles
 from gateway.calls import Calls
 from gateway.cards import Cards, Legacy
+from gateway.collisions import Area, Root, check, draft_area, old_areas
 from gateway.cors import ANYBODY, Cors
 from gateway.draft.doors import DraftDoors
 from gateway.headers import HeaderMap
@@ -29,7 +30,7 @@ from gateway.routes import Table, Unknown, WrongVerb
 from gateway.streams import Writings
 from gateway.upstream import Upstream
 from gateway.v0_3.cards import OldCards
-from gateway.v0_3.doors import OldDoors, Place, closed
+from gateway.v0_3.doors import OldDoors, Place
 from gateway.v0_3.openapi import OldRoutes
 from gateway.v0_3.routes import PREFIX
 from generated import a2a_pb2, discovery_pb2
@@ -38,6 +39,8 @@ A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
 DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
 
 Page = Callable[[web.BaseRequest], Awaitable[Reply]]
+
+_V1: Final = (PREFIX.strip("/"),)
 
 _GET = ("GET", "HEAD", "OPTIONS")
 _POST = ("OPTIONS", "POST")
@@ -97,6 +100,9 @@ class Gateway:
         )
         self._draft = DraftDoors(self._calls, options.draft_path) if "draft" in options.profiles else None
         self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
+        roots: list[Root] = [_V1, *((tenant, *_V1) for tenant in tenants)]
+        self._own = Rest(self._calls, self._table.under(roots))
+        """What services have there themselves; nothing else there is theirs."""
         self._reserved = (*self._old_paths, options.draft_path) if self._draft is not None else self._old_paths
         self._jsonrpc = JsonRpc.of(self._calls, services, self._old_doors.jsonrpc if self._old_doors else None)
         self._old_cards = OldCards.of(self._calls, legacy_cards) if legacy_cards is not None else None
@@ -110,6 +116,12 @@ class Gateway:
             ),
         }
         self._fixed: dict[str, Sequence[str]] = {**dict.fromkeys(self._pages, _GET), "/": _POST, "*": _ANY}
+        check(self._table.routes, self._fixed, self._areas(roots, options.draft_path))
+
+    def _areas(self, roots: Sequence[Root], draft_path: str) -> Sequence[Area]:
+        """What older versions have for themselves."""
+        old = old_areas(self._old_doors.table.routes, roots) if self._old_doors is not None else ()
+        return [*old, draft_area(draft_path)] if self._draft is not None else [*old]
 
     async def start(self) -> None:
         """Begin to look after streams."""
@@ -155,14 +167,23 @@ class Gateway:
             return answer
 
     def _place(self, path: str) -> Place | None:
-        """What an older version has at a path of its own."""
+        """What there is at a path that older versions have for their own: theirs, or what a service says to be there.
+
+        Where they are not served it is nobody's tenant all the same (CONF-49).
+        """
         if not path.startswith(self._reserved):
             return None
         if self._draft is not None and (place := self._draft.at(path)) is not None:
             return place
         if not path.startswith(self._old_paths):
             return None
-        return self._old_doors.at(path) if self._old_doors is not None else closed(self._rest.refusal)
+        if self._old_doors is not None and not self._own.table.has(path):
+            return self._old_doors.at(path)
+        serve = partial(self._serve_own, path=path)
+        return Place(serve, self._own.refusal, partial(self._own.table.verbs, path))
+
+    async def _serve_own(self, request: web.BaseRequest, query: str, path: str) -> Answering:
+        return await self._own(request, path, query)
 
     def _is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""
