@@ -23,6 +23,7 @@ from gateway.errors import Failure, explain, failure_of
 from gateway.options import Options
 from gateway.outbox import Outbox
 from gateway.replies import Answering, Reply
+from gateway.strange import strange_request
 
 Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
 
@@ -129,7 +130,8 @@ class Protocol(web.RequestHandler):
                     answer.send(self, message)
                     goes_on = bool(answer.keep_alive) and not self._close
                 else:
-                    goes_on = self._refuse(message.exc)
+                    await self._refuse(message.exc, body, writer)
+                    goes_on = False
                 if self.writing_paused or not body.is_eof():
                     await self._settle(body)
                 if not goes_on:
@@ -183,13 +185,15 @@ class Protocol(web.RequestHandler):
             answer.closes = True
         return answer
 
-    def _refuse(self, error: BaseException) -> bool:
+    async def _refuse(self, error: BaseException, body: StreamReader, writer: StreamWriter) -> None:
         """Answer what is no request that anybody could handle."""
+        if (strange := strange_request(error)) is not None:
+            (await self._answer(strange, body, writer)).send(self, strange)
+            return
         self._end()
         refusal = _refusal(error, self._options)
         log.debug("http.refused", peer=self.peer, reason=refusal.reason.name)
         self.say(last_words(failure_of(refusal)).text())
-        return False
 
     def _end(self) -> None:
         """The request is handled."""
