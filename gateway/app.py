@@ -73,12 +73,13 @@ class Gateway:
         options = options or Options()
         self.readers = Readers(options)
         self._upstream = upstream
+        proxies = Proxies(options.trusted_proxies, public_url, prefix=options.forwarded_prefix)
         self._calls = Calls(
             upstream=upstream,
             options=options,
             profile=replace(profiles.V1, codes=codes),
             header_map=HeaderMap(options.forward_headers, options.forward_well_known),
-            proxies=Proxies(options.trusted_proxies, public_url),
+            proxies=proxies,
             readers=self.readers,
             cards=Cards(
                 base=base,
@@ -87,6 +88,7 @@ class Gateway:
                 form=options.card_form,
                 legacy=legacy_cards,
                 tenants=tenants,
+                vary=proxies.vary,
             ),
             cors=Cors(options.cors_origins),
             writings=Writings(profiles.V1.codec, profiles.V1.last),

@@ -46,6 +46,7 @@ class Cards:
         form: CardForm = "auto",
         legacy: Legacy | None = None,
         tenants: Collection[str] = (),
+        vary: Sequence[str] = (),
     ) -> None:
         self.base = base
         """The URL of the HTTP door when no proxy says better."""
@@ -56,6 +57,8 @@ class Cards:
         self._form = form
         self._tenants = tenants
         """Those whom 0.3 finds under a path of their own."""
+        self._vary = ", ".join(("A2A-Version", *vary))
+        """The headers that a card depends on: by its form, and by the URLs of its doors."""
         self._since: dict[str, int] = {}
 
     def with_doors(self, card: pb.AgentCard, base: str) -> pb.AgentCard:
@@ -108,7 +111,7 @@ class Cards:
             ("ETag", tag),
             ("Cache-Control", f"public, max-age={self._max_age}"),
             ("Last-Modified", formatdate(since, usegmt=True)),
-            ("Vary", "A2A-Version"),
+            ("Vary", self._vary),
             *ANYBODY,
         ]
         known = _is_known(request, tag, since)

@@ -29,11 +29,13 @@ class OpenApiPage:
         self._table = table
         self._more = more
         self._described = lru_cache(maxsize=4)(self._describe)
+        self._fields = [("Cache-Control", f"public, max-age={calls.options.card_max_age}")]
+        if calls.proxies.vary:  # it says where it is served
+            self._fields.append(("Vary", ", ".join(calls.proxies.vary)))
 
     async def __call__(self, request: web.BaseRequest) -> Reply:
         base = self._calls.proxies.base(request) or self._calls.cards.base
-        fields = (("Cache-Control", f"public, max-age={self._calls.options.card_max_age}"),)
-        return Reply(self._described(await self._card(), base), accept.JSON, fields)
+        return Reply(self._described(await self._card(), base), accept.JSON, self._fields)
 
     async def _card(self) -> bytes:
         """The card, serialised; the routes can be described without one."""
