@@ -16,8 +16,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from gateway import accept
-from gateway.card_forms import Legacy, form_of
-from gateway.codec import V1
+from gateway.card_forms import CARD, Legacy, form_of
 from gateway.cors import ANYBODY
 from gateway.options import CardForm
 from gateway.replies import Reply
@@ -99,7 +98,7 @@ class Cards:
         legacy = self.legacy if any(map(is_old, card.supported_interfaces)) else None
         form = form_of(asked, unasked=self._form, legacy=legacy is not None)
         if legacy is None or form == "1.0":
-            return V1.encode_kept(card)
+            return CARD.encode_kept(card)
         return legacy.both(card) if form == "both" else legacy.card_0_3(card)
 
     def answer(self, request: web.BaseRequest, json: bytes, extra: Sequence[tuple[str, str]]) -> Reply:
