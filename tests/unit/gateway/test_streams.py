@@ -8,9 +8,13 @@ from contextlib import AsyncExitStack
 
 import orjson
 import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError, Reason
 from gateway.options import Options
+from gateway.upstream import Answer, Context
+from generated import a2a_pb2 as pb
 from tests.support.door_events import event_of, loads
 from tests.support.door_upstream import Event, Playing, Script, Scripted, event, plays
 from tests.support.doors import OpenGateway, http_door
@@ -289,6 +293,30 @@ async def test_a_stream_that_is_cut_says_why_and_ends(form: str) -> None:
         assert "The server is stopping." in farewell
         assert farewell.startswith("event: error\ndata: ") == (not form.endswith("lines"))
         await emptied(door, upstream)
+
+
+@pytest.mark.req("DURA-08")
+async def test_a_cut_that_comes_too_late_does_not_hit_the_next_request() -> None:
+    """Whoever cuts does so soon, not at once: the stream may be over by then, and its connection serve another call."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Scripted):
+        async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+            asked.set()
+            await go_on.wait()
+            return Answer(pb.Task(id="t"))
+
+    upstream = Slow(script=plays((event(1),)))
+    async with http_door(upstream) as door, wire(door.port) as connection:
+        await connection.send(SUBSCRIBE + get("/tasks/t"))
+        assert numbers((await connection.answer()).body) == [1]
+        await asked.wait()
+        cut = upstream.streams[0].cut
+        assert cut is not None
+        await cut(STOPPING)
+        await asyncio.sleep(0)
+        go_on.set()
+        assert (await connection.answer()).json["id"] == "t"
 
 
 @pytest.mark.req("DURA-08", "STRM-07")
