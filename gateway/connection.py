@@ -249,6 +249,8 @@ class Protocol(web.RequestHandler):
 
     def look(self, now: float) -> None:
         """Drop the connection when its client has been silent, or has taken nothing, for too long."""
+        if self._reading_paused or self._buffer_paused:
+            self._look_behind()
         if self.writing_paused:
             self._look_at_reader(now)
         else:
@@ -259,6 +261,17 @@ class Protocol(web.RequestHandler):
             self._quiet_since = now
         elif now - self._quiet_since >= self._options.body_timeout:
             self._refuse_silence()
+
+    def _look_behind(self) -> None:
+        """More has come behind a stream than is kept. It is thrown away from now on, and the connection ends with the
+        stream: who stopped reading would not notice that the client has left, and keep its place for it.
+        """
+        request = self._current_request
+        if request is not None and request.writer.output_size:  # the stream has begun
+            self._close = True
+            self._messages.clear()
+            self._reading_paused = self._buffer_paused = False
+            self._resume_transport_reading()
 
     def _look_at_reader(self, now: float) -> None:
         transport = self.transport
