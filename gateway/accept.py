@@ -48,7 +48,7 @@ def stream(accept: str | None) -> str:
     """The type of a stream. A client that asks for plain JSON everywhere still gets the only form that A2A has."""
     if accept is None or accept == SSE:
         return SSE
-    best = _best(accept, (SSE, NDJSON, A2A, JSON))
+    best = _best(accept, (SSE, NDJSON, A2A, JSON), told=2)
     return best if best == NDJSON else SSE
 
 
@@ -84,13 +84,13 @@ def _is_charset(name: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _best(accept: str, offers: Sequence[str]) -> str:
-    """Return the offer that RFC 9110's Accept likes best; among equals the first."""
+def _best(accept: str, offers: Sequence[str], told: int | None = None) -> str:
+    """Return the offer that RFC 9110's Accept likes best; among equals the first. A refusal tells the first ones."""
     ranges = list(_ranges(accept[:_LONGEST]))
     quality = {offer: _quality(offer, ranges) for offer in offers}
     best = max(offers, key=lambda offer: quality[offer])
     if ranges and not quality[best]:
-        raise A2AError(Reason.NOT_ACCEPTABLE, f'There is {", ".join(offers)}; Accept asks for "{accept[:100]}".')
+        raise A2AError(Reason.NOT_ACCEPTABLE, f'There is {", ".join(offers[:told])}; Accept asks for "{accept[:100]}".')
     return best
 
 

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import Descriptor, MethodDescriptor, ServiceDesc
 
 from gateway.parameters import Place, UnfitError, find
 from gateway.template import Template, TemplateError, parse
+from gateway.trie import ANY, METHODS
 
 
 class RouteError(ValueError):
@@ -69,8 +70,8 @@ def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
 
 def _check(route: Route) -> None:
     method = route.method
-    if not route.verb:
-        raise RouteError("the custom pattern has no kind")
+    if route.verb not in METHODS and route.verb != ANY:
+        raise RouteError(_unfit(route.verb))
     if method.client_streaming:
         raise RouteError("a stream of requests has no REST form")
     if method.server_streaming and route.response_body:
@@ -81,6 +82,14 @@ def _check(route: Route) -> None:
         _check_captured(method.input_type, variable.path)
     _check_member(method.input_type, "" if route.body == "*" else route.body)
     _check_member(method.output_type, route.response_body)
+
+
+def _unfit(verb: str) -> str:
+    if not verb:
+        return "the custom pattern has no kind"
+    if verb == "OPTIONS":
+        return "OPTIONS is answered by the gateway itself: it tells what a path takes"
+    return f'no request can have the method "{verb}"; the kind may be * or one of {", ".join(sorted(METHODS))}'
 
 
 def _check_captured(kind: Descriptor, path: str) -> None:

@@ -15,6 +15,7 @@ from a2a_server.errors import A2AError, ErrorCodes, Reason
 from gateway import accept, profiles
 from gateway.calls import Calls
 from gateway.cards import Cards, Legacy
+from gateway.collisions import Area, Root, check, draft_area, old_areas
 from gateway.cors import ANYBODY, Cors
 from gateway.draft.doors import DraftDoors
 from gateway.headers import HeaderMap
@@ -29,7 +30,7 @@ from gateway.routes import Table, Unknown, WrongVerb
 from gateway.streams import Writings
 from gateway.upstream import Upstream
 from gateway.v0_3.cards import OldCards
-from gateway.v0_3.doors import OldDoors, Place, closed
+from gateway.v0_3.doors import OldDoors, Place
 from gateway.v0_3.openapi import OldRoutes
 from gateway.v0_3.routes import PREFIX
 from generated import a2a_pb2, discovery_pb2
@@ -38,6 +39,8 @@ A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
 DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
 
 Page = Callable[[web.BaseRequest], Awaitable[Reply]]
+
+_V1: Final = (PREFIX.strip("/"),)
 
 _GET = ("GET", "HEAD", "OPTIONS")
 _POST = ("OPTIONS", "POST")
@@ -70,12 +73,13 @@ class Gateway:
         options = options or Options()
         self.readers = Readers(options)
         self._upstream = upstream
+        proxies = Proxies(options.trusted_proxies, public_url, prefix=options.forwarded_prefix)
         self._calls = Calls(
             upstream=upstream,
             options=options,
             profile=replace(profiles.V1, codes=codes),
             header_map=HeaderMap(options.forward_headers, options.forward_well_known),
-            proxies=Proxies(options.trusted_proxies, public_url),
+            proxies=proxies,
             readers=self.readers,
             cards=Cards(
                 base=base,
@@ -84,6 +88,7 @@ class Gateway:
                 form=options.card_form,
                 legacy=legacy_cards,
                 tenants=tenants,
+                vary=proxies.vary,
             ),
             cors=Cors(options.cors_origins),
             writings=Writings(profiles.V1.codec, profiles.V1.last),
@@ -96,8 +101,11 @@ class Gateway:
             else None
         )
         self._draft = DraftDoors(self._calls, options.draft_path) if "draft" in options.profiles else None
-        old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
-        self._reserved = (*old_paths, options.draft_path) if self._draft is not None else old_paths
+        self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
+        roots: list[Root] = [_V1, *((tenant, *_V1) for tenant in tenants)]
+        self._own = Rest(self._calls, self._table.under(roots))
+        """What services have there themselves; nothing else there is theirs."""
+        self._reserved = (*self._old_paths, options.draft_path) if self._draft is not None else self._old_paths
         self._jsonrpc = JsonRpc.of(self._calls, services, self._old_doors.jsonrpc if self._old_doors else None)
         self._old_cards = OldCards.of(self._calls, legacy_cards) if legacy_cards is not None else None
         self._cors = self._calls.cors
@@ -110,6 +118,12 @@ class Gateway:
             ),
         }
         self._fixed: dict[str, Sequence[str]] = {**dict.fromkeys(self._pages, _GET), "/": _POST, "*": _ANY}
+        check(self._table.routes, self._fixed, self._areas(roots, options.draft_path))
+
+    def _areas(self, roots: Sequence[Root], draft_path: str) -> Sequence[Area]:
+        """What older versions have for themselves."""
+        old = old_areas(self._old_doors.table.routes, roots) if self._old_doors is not None else ()
+        return [*old, draft_area(draft_path)] if self._draft is not None else [*old]
 
     async def start(self) -> None:
         """Begin to look after streams."""
@@ -160,12 +174,19 @@ class Gateway:
         return answer
 
     def _place(self, path: str) -> Place | None:
-        """What an older version has at a path of its own."""
+        """What there is at a path that older versions have for their own: theirs, or what a service says to be there.
+
+        Where they are not served it is nobody's tenant all the same (CONF-49).
+        """
         if self._draft is not None and (place := self._draft.at(path)) is not None:
             return place
-        if self._old_doors is not None:
-            return self._old_doors.at(path)
-        return closed(self._rest.refusal) if path.startswith(PREFIX) else None
+        if path.startswith(self._old_paths) and (self._old_doors is None or self._own.table.has(path)):
+            serve = partial(self._serve_own, path=path)
+            return Place(serve, self._own.refusal, partial(self._own.table.verbs, path))
+        return self._old_doors.at(path) if self._old_doors is not None else None
+
+    async def _serve_own(self, request: web.BaseRequest, query: str, path: str) -> Answering:
+        return await self._own(request, path, query)
 
     def _refusal(self, path: str, error: Exception) -> Callable[[web.BaseRequest, Exception], Reply]:
         """What tells an error in the shape of the version that a path is of, or is meant to be of."""

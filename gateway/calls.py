@@ -85,7 +85,7 @@ class Calls:
             told = self.cards.with_doors(told, self.proxies.base(request))
         extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
         codec = self.profile.codec
-        encode = codec.encode_kept if _reads(method) else codec.encode
+        encode = codec.encode_kept if reads(method) else codec.encode
         return new_told((encode(told), told, extra))
 
     def fields(self, request: web.BaseRequest, answer: Answer) -> Sequence[tuple[str, str]]:
@@ -136,7 +136,7 @@ class Calls:
 
 
 @lru_cache(maxsize=256)
-def _reads(method: MethodDescriptor) -> bool:
+def reads(method: MethodDescriptor) -> bool:
     """Whether a call changes nothing, so that its answer may well be given again."""
     return bool(method.GetOptions().Extensions[annotations_pb2.http].WhichOneof("pattern") == "get")
 

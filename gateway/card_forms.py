@@ -9,9 +9,9 @@ import orjson
 from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError, Reason
+from gateway.codec import Codec, Dialect
 from gateway.codec.memo import Memo
 from gateway.dialects import cards_v0_3
-from gateway.dialects.v1 import V1
 from gateway.options import CardForm
 from gateway.profiles import major_minor
 from generated import a2a_pb2 as pb
@@ -21,6 +21,9 @@ Json = Mapping[str, Any]
 
 _LONGEST_SHOWN: Final = 100
 _MEMO_BYTES: Final = 2**20
+
+CARD: Final = Codec(Dialect(ordered=True), memo_bytes=_MEMO_BYTES)
+"""Writes cards of 1.0, all replicas in the same bytes: caches and `ETag` go by them."""
 
 
 class Legacy:
@@ -52,7 +55,7 @@ class Legacy:
         return cards_v0_3.in_schema(orjson.loads(cards_v0_3.PROTO.encode(self._downgrade(card))))
 
     def _joined(self, card: pb.AgentCard) -> dict[str, object]:
-        new, old = orjson.loads(V1.encode(card)), self._in_schema(card)
+        new, old = orjson.loads(CARD.encode(card)), self._in_schema(card)
         if schemes := new.get("securitySchemes"):
             # Readers of 1.0 that look at `type` first would else lose what only 1.0 says: PKCE, and the device flow.
             old["securitySchemes"] = self._superset(cards_v0_3.schemes(schemes), old["securitySchemes"])

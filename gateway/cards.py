@@ -16,9 +16,8 @@ from urllib.parse import quote
 from aiohttp import web
 
 from gateway import accept
-from gateway.card_forms import Legacy, form_of
+from gateway.card_forms import CARD, Legacy, form_of
 from gateway.cors import ANYBODY
-from gateway.dialects.v1 import V1
 from gateway.options import CardForm
 from gateway.replies import Reply
 from generated import a2a_pb2 as pb
@@ -46,6 +45,7 @@ class Cards:
         form: CardForm = "auto",
         legacy: Legacy | None = None,
         tenants: Collection[str] = (),
+        vary: Sequence[str] = (),
     ) -> None:
         self.base = base
         """The URL of the HTTP door when no proxy says better."""
@@ -56,6 +56,8 @@ class Cards:
         self._form = form
         self._tenants = tenants
         """Those whom 0.3 finds under a path of their own."""
+        self._vary = ", ".join(("A2A-Version", *vary))
+        """The headers that a card depends on: by its form, and by the URLs of its doors."""
         self._since: dict[str, int] = {}
 
     def with_doors(self, card: pb.AgentCard, base: str) -> pb.AgentCard:
@@ -96,7 +98,7 @@ class Cards:
         legacy = self.legacy if any(map(is_old, card.supported_interfaces)) else None
         form = form_of(asked, unasked=self._form, legacy=legacy is not None)
         if legacy is None or form == "1.0":
-            return V1.encode_kept(card)
+            return CARD.encode_kept(card)
         return legacy.both(card) if form == "both" else legacy.card_0_3(card)
 
     def answer(self, request: web.BaseRequest, json: bytes, extra: Sequence[tuple[str, str]]) -> Reply:
@@ -108,7 +110,7 @@ class Cards:
             ("ETag", tag),
             ("Cache-Control", f"public, max-age={self._max_age}"),
             ("Last-Modified", formatdate(since, usegmt=True)),
-            ("Vary", "A2A-Version"),
+            ("Vary", self._vary),
             *ANYBODY,
         ]
         known = _is_known(request, tag, since)

@@ -23,6 +23,7 @@ from gateway.errors import Failure, explain, failure_of
 from gateway.options import Options
 from gateway.outbox import Outbox
 from gateway.replies import Answering, Reply
+from gateway.strange import strange_request
 
 Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
 
@@ -129,7 +130,8 @@ class Protocol(web.RequestHandler):
                     answer.send(self, message)
                     goes_on = bool(answer.keep_alive) and not self._close
                 else:
-                    goes_on = self._refuse(message.exc)
+                    await self._refuse(message.exc, body, writer)
+                    goes_on = False
                 if self.writing_paused or not body.is_eof():
                     await self._settle(body)
                 if not goes_on:
@@ -183,13 +185,15 @@ class Protocol(web.RequestHandler):
             answer.closes = True
         return answer
 
-    def _refuse(self, error: BaseException) -> bool:
+    async def _refuse(self, error: BaseException, body: StreamReader, writer: StreamWriter) -> None:
         """Answer what is no request that anybody could handle."""
+        if (strange := strange_request(error)) is not None:
+            (await self._answer(strange, body, writer)).send(self, strange)
+            return
         self._end()
         refusal = _refusal(error, self._options)
         log.debug("http.refused", peer=self.peer, reason=refusal.reason.name)
         self.say(last_words(failure_of(refusal)).text())
-        return False
 
     def _end(self) -> None:
         """The request is handled."""
@@ -245,6 +249,8 @@ class Protocol(web.RequestHandler):
 
     def look(self, now: float) -> None:
         """Drop the connection when its client has been silent, or has taken nothing, for too long."""
+        if self._reading_paused or self._buffer_paused:
+            self._look_behind()
         if self.writing_paused:
             self._look_at_reader(now)
         else:
@@ -255,6 +261,17 @@ class Protocol(web.RequestHandler):
             self._quiet_since = now
         elif now - self._quiet_since >= self._options.body_timeout:
             self._refuse_silence()
+
+    def _look_behind(self) -> None:
+        """More has come behind a stream than is kept. It is thrown away from now on, and the connection ends with the
+        stream: who stopped reading would not notice that the client has left, and keep its place for it.
+        """
+        request = self._current_request
+        if request is not None and request.writer.output_size:  # the stream has begun
+            self._close = True
+            self._messages.clear()
+            self._reading_paused = self._buffer_paused = False
+            self._resume_transport_reading()
 
     def _look_at_reader(self, now: float) -> None:
         transport = self.transport

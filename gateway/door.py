@@ -8,11 +8,14 @@ import ssl
 import time
 from typing import Any, cast
 
+import structlog
 from aiohttp import web
 
 from gateway.connection import MOST_HEADERS, Handler, Protocol
 from gateway.options import Options
 from gateway.outbox import Outbox
+
+log = structlog.get_logger(__name__)
 
 _BACKLOG = 512
 _UNSENT = 64 * 1024
@@ -101,7 +104,10 @@ class Server(web.Server):
         while True:
             await asyncio.sleep(pause)
             for connection in self.connections:
-                cast("Protocol", connection).look(time.monotonic())
+                try:
+                    cast("Protocol", connection).look(time.monotonic())
+                except Exception:  # what is wrong with one connection must not end the timeouts of all others
+                    log.exception("http.not_looked_after")
 
     def drain(self) -> None:
         self._draining = True

@@ -1,4 +1,4 @@
-"""Events and errors inside a stream: SSE of REST, SSE of JSON-RPC, JSON lines (spec: SSEV, JRPC-07, DOOR-11)."""
+"""Events and errors inside a stream: SSE and JSON lines, of REST and of JSON-RPC (spec: SSEV, JRPC-07, DOOR-11)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,24 @@ class NdjsonFrames:
 
     def error(self, failure: Failure) -> bytes:
         return failure.ndjson() + b"\n"
+
+
+class JsonRpcLines:
+    """Lines that are JSON-RPC responses with the request's id (JRPC-07)."""
+
+    content_type = NDJSON
+    shared = False
+    comment = b""
+
+    def __init__(self, request_id: bytes) -> None:
+        self._head = b'{"jsonrpc":"2.0","id":%b,' % request_id
+
+    def event(self, number: int, json: bytes) -> bytes:
+        del number  # as above
+        return b'%b"result":%b}\n' % (self._head, json)
+
+    def error(self, failure: Failure) -> bytes:
+        return b'%b"error":%b}\n' % (self._head, orjson.dumps(failure.jsonrpc_error()))
 
 
 REST = RestFrames()

@@ -17,7 +17,7 @@ from a2a_server.errors import A2AError, Reason, Violation
 from gateway import accept, body
 from gateway.calls import Calls, Query, query_of
 from gateway.codec import NotJson, loads
-from gateway.frames import JsonRpcFrames
+from gateway.frames import Frames, JsonRpcFrames, JsonRpcLines
 from gateway.options import Options
 from gateway.profiles import Profile
 from gateway.replies import Answering, Reply
@@ -98,8 +98,7 @@ class JsonRpc:
         rpc = method.rpc
         message = self.calls.profile.codec.decode(envelope.params, method.request)
         if rpc.server_streaming:
-            accept.stream(request.headers.get(hdrs.ACCEPT))
-            form = JsonRpcFrames(envelope.request_id)
+            form = frames_of(request, envelope.request_id)
             return await self.calls.stream(request, parameters, rpc, message, frames=form)
         told = await self.calls.unary(request, parameters, rpc, message)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
@@ -114,6 +113,12 @@ async def read(request: web.BaseRequest, options: Options) -> object:
         return loads(raw, max_depth=options.max_depth)
     except NotJson as error:
         wrong(Reason.PARSE_ERROR, "", error.what)
+
+
+def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
+    """The form of a stream that the client asks for."""
+    lines = accept.stream(accept.asked(request.headers)) == accept.NDJSON
+    return JsonRpcLines(request_id) if lines else JsonRpcFrames(request_id)
 
 
 def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:

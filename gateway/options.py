@@ -122,7 +122,11 @@ class Options:
     """Origins whose pages may call, such as https://console.example, or *; the public card may be read by all. Pages
     send credentials in headers of their own; those that browsers add by themselves, such as cookies, never count."""
     trusted_proxies: Names = ()
-    """Addresses or networks whose Forwarded and X-Forwarded-* headers are believed, such as 10.0.0.0/8."""
+    """Addresses or networks whose Forwarded, and X-Forwarded-For, -Proto, -Host and -Port headers are believed, such as
+    10.0.0.0/8."""
+    forwarded_prefix: bool = False
+    """Whether X-Forwarded-Prefix of trusted proxies is believed, too. Only where every one of them sets or removes it:
+    most pass on what the client has sent."""
     forward_headers: Names = FORWARDED
     """Request headers that become metadata of the same name; a star at the end stands for anything. Cookies are not
     among them: what a browser sends along by itself is nobody's credential unless the operator says so."""

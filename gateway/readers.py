@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import structlog
 from aiohttp import web
 
 from a2a_server.errors import A2AError, Reason
@@ -15,6 +16,8 @@ from gateway.options import Options
 from gateway.replies import Flow
 
 FAREWELL_SECONDS = 1.0
+
+log = structlog.get_logger(__name__)
 
 
 class Place:
@@ -33,6 +36,10 @@ class Place:
 
     def enter(self) -> None:
         self._handler = asyncio.current_task()
+
+    def leave(self) -> None:
+        """The stream is over, and its handler goes on with other requests: nobody cuts those."""
+        self._handler = None
 
     async def write(self, data: bytes) -> None:
         """Hand bytes to the client; waits while it does not read."""
@@ -98,6 +105,7 @@ class Readers:
         try:
             yield
         finally:
+            place.leave()
             self._open.discard(place)
             self._clients[client] -= 1
             self._forget(client)
@@ -118,8 +126,12 @@ class Readers:
         while True:
             await asyncio.sleep(self._options.keep_alive / 4)
             line = time.monotonic() - self._options.keep_alive
-            for place in [place for place in self._open if place.idle_since(line)]:
-                place.breathe()
+            for place in tuple(self._open):
+                try:
+                    if place.idle_since(line):
+                        place.breathe()
+                except Exception:  # what is wrong with one stream must not end the others'
+                    log.exception("http.not_kept_alive")
 
 
 def _too_many(text: str) -> A2AError:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from a2a_server.errors import Violation, refuse
+from a2a_server.errors import A2AError, Violation, refuse
 from gateway.annotations import Route, RouteError, routes_of
-from gateway.template import Template, Wild, decode, decode_between_slashes
-from gateway.trie import Node, Search, Verbs
+from gateway.template import Template, Wild, begins, decode, decode_between_slashes
+from gateway.trie import ANY, Node, Search, Verbs
 
 __all__ = ["ALIASES", "NOTHING", "Alias", "Match", "Route", "RouteError", "Table", "Unknown", "WrongVerb", "wildcards"]
 
@@ -27,6 +27,9 @@ class Alias:
 
 
 NOTHING: Final = "There is nothing at this path."
+
+_USUAL: Final = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
+"""What `*` is told as; there is no word for all methods, and none at all would be read as none."""
 
 ALIASES: Final = (Alias("subscribe", "GET", also="POST", body="*"),)
 """The one addition to the annotations: the tables of every version say POST, the protos GET (REST-03, CONF-12)."""
@@ -95,7 +98,7 @@ class Table:
         if fixed is not None and (match := fixed.get(verb)) is not None:
             return match
         if not raw_path.startswith("/"):
-            raise Unknown(self._advice("/"))
+            raise Unknown(NOTHING)
         segments = _segments(raw_path)
         search: Search[Route] = Search(verb, segments)
         route = search.run(self._root)
@@ -105,11 +108,22 @@ class Table:
 
     def verbs(self, raw_path: str) -> Sequence[str]:
         """What a path answers to; raises as `match` does where there is nothing."""
+        search: Search[Route] = Search("", _segments(raw_path))
+        search.run(self._root)
+        if not search.missed:
+            raise Unknown(self._advice(raw_path))
+        return _allow(search.missed)
+
+    def has(self, raw_path: str) -> bool:
+        """Whether a path is served, under whatever verb."""
         try:
-            self.match("OPTIONS", raw_path)
-        except WrongVerb as known:
-            return known.allow
-        return ()  # it takes any
+            return bool(self.routes and self.verbs(raw_path))
+        except (Unknown, A2AError):
+            return False
+
+    def under(self, roots: Collection[tuple[str, ...]]) -> Table:
+        """The routes that begin with the very words of one of these roots."""
+        return Table(route for route in self.routes if any(begins(route.template, root) for root in roots))
 
     def _advice(self, raw_path: str) -> str:
         bare = raw_path.rstrip("/")
@@ -162,4 +176,6 @@ def _captures(template: Template, segments: list[str], raw_path: str) -> dict[st
 
 def _allow(missed: Iterable[Verbs[Route]]) -> Sequence[str]:
     verbs = {verb for known in missed for verb in known} | {"OPTIONS"}
+    if ANY in verbs:
+        verbs = (verbs | _USUAL) - {ANY}
     return sorted(verbs | {"HEAD"} if "GET" in verbs else verbs)

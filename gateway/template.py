@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
 from typing import NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
@@ -44,6 +45,28 @@ class Template:
     variables: tuple[Variable, ...] = ()
     suffix: str = ""
     """The custom verb, without its colon: `cancel`."""
+
+
+def begins(template: Template, root: tuple[str, ...]) -> bool:
+    """Whether all its paths begin with these words because it says them itself."""
+    return template.segments[: len(root)] == root
+
+
+def meet(one: Template, other: Template) -> bool:
+    """Whether a path may match both, but for a suffix that only one of them knows."""
+    for mine, theirs in zip_longest(_words(one), _words(other)):
+        if Wild.REST in {mine, theirs}:
+            return True
+        if None in {mine, theirs} or (mine != theirs and Wild.ONE not in {mine, theirs}):
+            return False
+    return True
+
+
+def _words(template: Template) -> Iterator[Segment]:
+    """Yield the segments, the last one with its suffix if it is a word itself."""
+    yield from template.segments[:-1]
+    for last in template.segments[-1:]:
+        yield f"{last}:{template.suffix}" if template.suffix and isinstance(last, str) else last
 
 
 # The grammar, from google/api/http.proto (there a suffix is called Verb):

@@ -10,9 +10,18 @@ from gateway.template import Template, Wild
 T = TypeVar("T")
 
 Verbs = dict[str, T]
-"""What is found at one place, by HTTP method; `*` takes any method."""
+"""What is found at one place, by HTTP method; `*` takes any of `METHODS`."""
 
 ANY: Final = "*"
+METHODS: Final = frozenset(
+    (
+        *("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT", "QUERY", "SEARCH", "TRACE"),
+        *("ACL", "BIND", "CHECKOUT", "COPY", "LINK", "LOCK", "M-SEARCH", "MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL"),
+        *("MOVE", "NOTIFY", "PROPFIND", "PROPPATCH", "PURGE", "REBIND", "REPORT", "SOURCE", "SUBSCRIBE", "UNBIND"),
+        *("UNLINK", "UNLOCK", "UNSUBSCRIBE"),
+    )
+)
+"""All methods that aiohttp's parser reads, but for CONNECT and OPTIONS, which are about more than what is at a path."""
 
 
 class Node(Generic[T]):
@@ -119,7 +128,7 @@ class Search(Generic[T]):
         found = verbs.get(self._verb)
         if found is None and self._verb == "HEAD":  # GET without the body
             found = verbs.get("GET")
-        if found is None:
+        if found is None and self._verb in METHODS:
             found = verbs.get(ANY)
         if found is None:
             self.missed.append(verbs)

@@ -82,6 +82,8 @@ class Dialect:
     enums: Mapping[str, Spellings] = field(default_factory=dict)
     forms: Mapping[str, Form] = field(default_factory=dict)
     """By the full name of a type or of a single field."""
+    ordered: bool = False
+    """Whether maps are written in the order of their keys, so that all who write a message write the same bytes."""
 
     def fields(self, kind: Descriptor) -> Sequence[FieldDescriptor]:
         """The fields that are members, in their order."""

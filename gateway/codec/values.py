@@ -29,6 +29,13 @@ def write_struct(struct: struct_pb2.Struct) -> dict[str, object]:
     return {key: write_value(fields[key]) for key in fields}  # half of what items() takes
 
 
+def in_order(value: object) -> object:
+    """A JSON value whose objects have their members in order; no two processes have the same one otherwise."""
+    if type(value) is dict:
+        return {key: in_order(value[key]) for key in sorted(value)}
+    return [in_order(item) for item in value] if type(value) is list else value
+
+
 def write_list(values: struct_pb2.ListValue) -> list[object]:
     return [write_value(value) for value in values.values[:]]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from google.protobuf import duration_pb2, field_mask_pb2
+from google.protobuf.message import Message
 
 from gateway.codec import values
 from gateway.codec.anything import AnyReader, AnyWriter, Lookup
@@ -19,14 +21,19 @@ _DURATION: Final = re.compile(r"-?[0-9]+(?:\.[0-9]{1,9})?s")
 
 def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
     """Functions from a message to its JSON value, by the type's full name."""
+    free: dict[str, Function] = {
+        "google.protobuf.ListValue": values.write_list,
+        "google.protobuf.Struct": values.write_struct,
+        "google.protobuf.Value": values.write_value,
+    }
+    if dialect.ordered:
+        free = {name: partial(_write_in_order, write) for name, write in free.items()}
     return {
         "google.protobuf.Any": AnyWriter(writer),
         "google.protobuf.Duration": _write_in_words,
         "google.protobuf.FieldMask": _write_in_words,
-        "google.protobuf.ListValue": values.write_list,
-        "google.protobuf.Struct": values.write_struct,
         "google.protobuf.Timestamp": dialect.time,
-        "google.protobuf.Value": values.write_value,
+        **free,
     }
 
 
@@ -41,6 +48,10 @@ def known_readers(reader: Lookup) -> dict[str, Function]:
         "google.protobuf.Timestamp": read_time,
         "google.protobuf.Value": values.read_value,
     }
+
+
+def _write_in_order(write: Function, message: Message) -> object:
+    return values.in_order(write(message))
 
 
 def _write_in_words(message: duration_pb2.Duration | field_mask_pb2.FieldMask) -> str:

@@ -113,7 +113,8 @@ class Writers(Compiler):
         if entry := map_entry(field):
             is_text = entry[0].cpp_type == FieldDescriptor.CPPTYPE_STRING
             key = "k" if is_text else f"{scope.put('key', scalars.key_text)}(k)"
-            return f"{{{key}: {self._item(entry[1], 'v[k]', scope)} for k in v}}"
+            keys = "sorted(v)" if self._dialect.ordered else "v"
+            return f"{{{key}: {self._item(entry[1], 'v[k]', scope)} for k in {keys}}}"
         writer = self._writer(field, scope)
         return f"[*map({writer}, v[:])]" if writer else "v[:]"  # a list is faster to walk through
 

@@ -53,7 +53,7 @@ def _is_required(field: FieldDescriptor) -> bool:
     return kind is not None and field.name in _REQUIRED.get(kind.name, ())
 
 
-PROTO: Final = Codec(Dialect(always=_is_required))
+PROTO: Final = Codec(Dialect(always=_is_required, ordered=True))
 """ProtoJSON of the 0.3 message, with all that the schema requires."""
 
 

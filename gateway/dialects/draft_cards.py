@@ -29,7 +29,7 @@ def _member(field: FieldDescriptor) -> str:
     return _NAMES.get(short(field), json_name(field))
 
 
-_CODEC: Final = Codec(Dialect(member=_member))
+_CODEC: Final = Codec(Dialect(member=_member, ordered=True))
 
 
 def written(card: pb.AgentCard) -> dict[str, Any]:

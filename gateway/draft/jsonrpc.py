@@ -16,8 +16,7 @@ from gateway import accept, jsonrpc
 from gateway.calls import query_of, versions_asked
 from gateway.draft.requests import of_value
 from gateway.draft.routes import A2A
-from gateway.frames import JsonRpcFrames
-from gateway.jsonrpc import Envelope, envelope_of, id_of, wrong
+from gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from gateway.replies import Answering, Reply
 from gateway.v0_3.speech import Ask, Speech
 
@@ -56,8 +55,7 @@ class DraftJsonRpc:
         message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
         ask = Ask(request, parameters, method, *of_value(method.name, envelope.params, message))
         if method.server_streaming:
-            accept.stream(request.headers.get("Accept"))
-            return await self.speech.stream(ask, JsonRpcFrames(envelope.request_id))
+            return await self.speech.stream(ask, frames_of(request, envelope.request_id))
         told = await self.speech.answer(ask)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
         return Reply(text, accept.JSON, told.headers)

@@ -19,6 +19,12 @@ _OTHER: Final = "x-additional-operations"
 """For custom verbs and `*`, of which OpenAPI knows nothing before 3.2."""
 
 
+_UNTOLD: Final = {
+    "title": "A2A",
+    "version": "1.0",
+    "description": "The agent does not tell its card here: its name is unknown, and how callers prove who they are.",
+}
+
 Addition = Callable[[dict[str, Any], Schemas], None]
 """Adds to a document what other versions serve."""
 
@@ -31,26 +37,30 @@ def document(
     codes: ErrorCodes = "1.0.1",
     more: Iterable[Addition] = (),
 ) -> dict[str, Any]:
-    """Describe all routes of a table, as the agent of the card serves them at a URL."""
-    card = card or pb.AgentCard()
+    """Describe all routes of a table, as the agent of the card, if it has told one, serves them at a URL."""
     schemas = Schemas(Error=ERROR)
     described: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": {"title": card.name or "A2A", "version": card.version or "1.0", "description": card.description},
+        "info": _UNTOLD if card is None else _info(card),
         "paths": _paths(table, schemas, codes),
         "components": {
             "schemas": schemas.components,
             "parameters": parameters(),
             "responses": refusals(codes),
-            "securitySchemes": schemes_of(card),
         },
-        "security": requirements_of(card),
     }
+    if card is not None:
+        described["components"]["securitySchemes"] = schemes_of(card)
+        described["security"] = requirements_of(card)
     if server:
         described["servers"] = [{"url": server}]
     for add in more:
         add(described, schemas)
     return described
+
+
+def _info(card: pb.AgentCard) -> dict[str, str]:
+    return {"title": card.name or "A2A", "version": card.version or "1.0", "description": card.description}
 
 
 def _paths(table: Table, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from google.protobuf.descriptor import MethodDescriptor
+
 from a2a_server.errors import ErrorCodes, Reason
 from gateway import accept
 from gateway.annotations import Route, captured
+from gateway.calls import CURSOR, reads
 from gateway.openapi.query import query_of
 from gateway.openapi.schemas import Schema, Schemas, is_required
 
@@ -35,14 +38,33 @@ ERROR: Final[Schema] = {
     },
 }
 
-HEADERS: Final[dict[str, tuple[str, Schema]]] = {
-    "A2A-Version": ("The version of the protocol that the request follows.", {"type": "string", "enum": ["1.0"]}),
-    "A2A-Extensions": ("URIs of the extensions to activate, with commas between them.", {"type": "string"}),
-    "Last-Event-ID": (
-        "The id of the last event that was seen: the stream continues behind it.",
-        {"type": "string", "pattern": "^[0-9]{1,18}$"},
-    ),
+ERROR_LINE: Final[Schema] = {
+    "type": "object",
+    "required": ["code", "message", "details"],
+    "properties": {
+        "code": {"type": "integer", "description": "The number of the gRPC status."},
+        "message": {"type": "string"},
+        "details": {"type": "array", "items": {"type": "object"}},
+    },
 }
+
+_ID: Final[Schema] = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+PARAMETERS: Final[dict[str, tuple[str, str, Schema]]] = {
+    "A2A-Version": (
+        "header",
+        "The version of the protocol that the request follows.",
+        {"type": "string", "enum": ["1.0"]},
+    ),
+    "A2A-Extensions": (
+        "header",
+        "URIs of the extensions to activate, with commas between them.",
+        {"type": "string"},
+    ),
+    "Last-Event-ID": ("header", "The id of the last event that was seen: the stream continues behind it.", _ID),
+    CURSOR: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
+}
+CURSORS: Final = ("Last-Event-ID", CURSOR)
+"""What a stream that is only read can be continued by."""
 
 _FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
 """What no row of the catalogue says, but other people's servers behind the gateway may."""
@@ -56,11 +78,21 @@ _ANSWER_HEADERS = {
 
 
 def parameters() -> dict[str, Any]:
-    """The headers that every operation takes, to be referred to."""
+    """What operations take beside the fields of a request, to be referred to."""
     return {
-        name: {"name": name, "in": "header", "description": description, "schema": schema}
-        for name, (description, schema) in HEADERS.items()
+        name: {"name": name, "in": place, "description": description, "schema": schema}
+        for name, (place, description, schema) in PARAMETERS.items()
     }
+
+
+def referred(*names: str) -> list[dict[str, str]]:
+    """References to such parameters."""
+    return [{"$ref": f"#/components/parameters/{name}"} for name in names]
+
+
+def resumes(method: MethodDescriptor) -> bool:
+    """Whether a stream of the method can be continued: if it only reads."""
+    return method.server_streaming and reads(method)
 
 
 def refusals(codes: ErrorCodes) -> dict[str, Any]:
@@ -84,14 +116,11 @@ def operation_of(
     route: Route, in_path: Sequence[dict[str, Any]], schemas: Schemas, codes: ErrorCodes
 ) -> dict[str, Any]:
     method = route.method
-    names = ["A2A-Version", "A2A-Extensions"]
-    if method.server_streaming and route.verb == "GET":  # what EventSource does
-        names.append("Last-Event-ID")
-    headers = [{"$ref": f"#/components/parameters/{name}"} for name in names]
+    beside = referred("A2A-Version", "A2A-Extensions", *(CURSORS if resumes(method) else ()))
     operation: dict[str, Any] = {
         "tags": [method.containing_service.name],
         "summary": method.name,
-        "parameters": [*in_path, *query_of(route, schemas), *headers],
+        "parameters": [*in_path, *query_of(route, schemas), *beside],
         "responses": _responses(route, schemas, codes),
     }
     if route.body:
@@ -123,7 +152,7 @@ def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, A
     )
     responses: dict[str, Any] = {"200": {"description": "OK", "content": _json(schema)}}
     if method.server_streaming:
-        responses["200"] = {"description": "A stream of events", "content": _stream(schema)}
+        responses["200"] = {"description": "A stream of events", "content": stream_of(schema)}
     if method.containing_service.full_name == DISCOVERY:
         responses["200"]["content"] = {accept.JSON: {"schema": schema}}
         responses["304"] = {"description": "The card is the one that If-None-Match names."}
@@ -134,20 +163,23 @@ def _json(schema: Schema) -> dict[str, Any]:
     return {accept.A2A: {"schema": schema}, accept.JSON: {"schema": schema}}
 
 
-def _stream(schema: Schema) -> dict[str, Any]:
+def stream_of(schema: Schema) -> dict[str, Any]:
     """Say what each event is; the stream as a whole is a text to OpenAPI."""
-    described = {
-        accept.SSE: "Each `data` is one object.",
-        accept.NDJSON: "Each line is an object whose `result` is one object, or at the end one with `error`.",
-    }
+    line = {"oneOf": [_holding("result", schema), _holding("error", ERROR_LINE)]}
     return {
-        media: {
-            "schema": {
-                "type": "string",
-                "description": description,
-                "contentMediaType": accept.JSON,
-                "contentSchema": schema,
-            }
-        }
-        for media, description in described.items()
+        accept.SSE: {"schema": _text("Each `data` is one object.", schema)},
+        accept.NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},
+    }
+
+
+def _holding(name: str, schema: Schema) -> Schema:
+    return {"type": "object", "required": [name], "properties": {name: schema}}
+
+
+def _text(description: str, schema: Schema) -> Schema:
+    return {
+        "type": "string",
+        "description": description,
+        "contentMediaType": accept.JSON,
+        "contentSchema": schema,
     }

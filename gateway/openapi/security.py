@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
 
 from generated import a2a_pb2 as pb
 
 Described = dict[str, Any]
+T = TypeVar("T")
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _FLOWS: Final = {
@@ -21,15 +23,20 @@ _FLOWS: Final = {
 
 def schemes_of(card: pb.AgentCard) -> dict[str, Described]:
     """Return the card's schemes by name."""
-    return {_key(name): _scheme(scheme) for name, scheme in card.security_schemes.items()}
+    return {_key(name): _scheme(scheme) for name, scheme in _in_order(card.security_schemes)}
 
 
 def requirements_of(card: pb.AgentCard) -> list[dict[str, list[str]]]:
     """Return what a caller needs: all schemes of any one entry. An entry without schemes lets everybody in."""
     return [
-        {_key(name): list(scopes.list) for name, scopes in requirement.schemes.items()}
+        {_key(name): list(scopes.list) for name, scopes in _in_order(requirement.schemes)}
         for requirement in card.security_requirements
     ]
+
+
+def _in_order(entries: Mapping[str, T]) -> list[tuple[str, T]]:
+    """Entries of a map, whose own order no two processes share."""
+    return [(name, entries[name]) for name in sorted(entries)]
 
 
 def _key(name: str) -> str:
@@ -67,4 +74,4 @@ def _flows(flows: pb.OAuthFlows) -> Described:
         return {}
     flow = getattr(flows, kind)
     urls = {field.json_name: value for field, value in flow.ListFields() if field.name.endswith("_url")}
-    return {_FLOWS[kind]: {**urls, "scopes": dict(flow.scopes)}}
+    return {_FLOWS[kind]: {**urls, "scopes": dict(_in_order(flow.scopes))}}

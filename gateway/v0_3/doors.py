@@ -13,7 +13,7 @@ from aiohttp import web
 from gateway.calls import Calls
 from gateway.card_forms import Legacy
 from gateway.replies import Answering, Reply
-from gateway.routes import NOTHING, Unknown, WrongVerb
+from gateway.routes import WrongVerb
 from gateway.v0_3 import routes, speeches
 from gateway.v0_3.jsonrpc import OldJsonRpc
 from gateway.v0_3.rest import OldRest
@@ -33,19 +33,6 @@ class Place(NamedTuple):
     """What it answers to; none, if there is nothing."""
     is_public: Callable[[], bool] = lambda: False
     """Whether any page may read what is there (CONF-77)."""
-
-
-def closed(refusal: Callable[[web.BaseRequest, Exception], Reply]) -> Place:
-    """What is at paths of 0.3 where that is not served: nothing, and nobody's tenant (CONF-49)."""
-
-    async def serve(request: web.BaseRequest, query: str) -> Answering:
-        del request, query
-        raise Unknown(NOTHING)
-
-    def verbs() -> Sequence[str]:
-        raise Unknown(NOTHING)
-
-    return Place(serve, refusal, verbs)
 
 
 class OldDoors:

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -16,8 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_server.errors import A2AError, Reason
 from gateway import accept, jsonrpc
 from gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
-from gateway.frames import JsonRpcFrames
-from gateway.jsonrpc import Envelope, envelope_of, id_of, wrong
+from gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from gateway.replies import Answering, Reply
 from gateway.v0_3 import schemes
 from gateway.v0_3.answers import RPCS
@@ -116,8 +115,7 @@ class OldJsonRpc:
         speech = self.speeches.of(request, message, envelope.params)
         ask = new_ask((request, query, method.rpc, message, method.beside(envelope.params), ()))
         if method.rpc.server_streaming:
-            accept.stream(request.headers.get(hdrs.ACCEPT))
-            return await speech.stream(ask, JsonRpcFrames(envelope.request_id))
+            return await speech.stream(ask, frames_of(request, envelope.request_id))
         told = await speech.answer(ask)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
         return Reply(text, accept.JSON, told.headers)

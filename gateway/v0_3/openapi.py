@@ -12,7 +12,7 @@ from a2a_server.errors import Reason
 from gateway import accept
 from gateway.annotations import Route
 from gateway.codec.schema import descriptor_of
-from gateway.openapi.operations import refusal_with
+from gateway.openapi.operations import CURSORS, PARAMETERS, referred, refusal_with, resumes, stream_of
 from gateway.openapi.paths import path_of
 from gateway.openapi.query import query_of
 from gateway.openapi.schemas import Schema, Schemas
@@ -23,8 +23,9 @@ from generated import a2a_v0_3_pb2 as v03
 
 _TAG: Final = "A2A 0.3"
 _TENANT: Final = "tenant"
+_VERSION: Final = "A2A-Version"
 _HEADERS: Final[Mapping[str, tuple[str, Schema]]] = {
-    "A2A-Version": ("Need not be said.", {"type": "string", "enum": ["0.3"]}),
+    _VERSION: ("Need not be said.", {"type": "string", "enum": ["0.3"]}),
     "X-A2A-Extensions": ("URIs of the extensions to activate, with commas between them.", {"type": "string"}),
 }
 _CARD: Final[Schema] = {
@@ -45,11 +46,25 @@ class OldRoutes:
         responses, paths = described["components"]["responses"], described["paths"]
         for status in _statuses():
             responses.setdefault(str(status.value), refusal_with(status))
+        _add_card(paths)
         kind = KindSchemas(schemas)
         for name, route in _named(self._table):
             path = path_of(route, schemas)
             operation = _operation(route, path.parameters, schemas, kind)
             paths.setdefault(path.text, {})[route.verb.lower()] = {"operationId": name, **operation}
+
+
+def _add_card(paths: dict[str, Any]) -> None:
+    """Say that the public card has a form of 0.3, too."""
+    _, told, version = PARAMETERS[_VERSION]
+    either = {"name": _VERSION, "in": "header", "description": told, "schema": {**version, "enum": ["1.0", "0.3"]}}
+    for item in paths.values():
+        for operation in item.values():
+            if "304" in operation.get("responses", ()):  # nothing else is for caches
+                named = [it for it in operation["parameters"] if it not in referred(_VERSION)]
+                operation["parameters"] = [*named, either]
+                media = operation["responses"]["200"]["content"][accept.JSON]
+                media["schema"] = {"anyOf": [media["schema"], _CARD]}
 
 
 def _statuses() -> set[HTTPStatus]:
@@ -77,11 +92,11 @@ def _operation(route: Route, in_path: list[dict[str, Any]], schemas: Schemas, ki
     operation: dict[str, Any] = {
         "tags": [_TAG],
         "summary": route.method.name,
-        "parameters": [*in_path, *queried, *headers],
+        "parameters": [*in_path, *queried, *headers, *referred(*(CURSORS if resumes(route.method) else ()))],
         "responses": {
             "200": {
                 "description": "OK",
-                "content": _streamed(answer) if route.method.server_streaming else _json(answer),
+                "content": stream_of(answer) if route.method.server_streaming else _json(answer),
             },
             **{str(status.value): {"$ref": f"#/components/responses/{status.value}"} for status in _statuses()},
         },
@@ -129,8 +144,3 @@ def _config(schemas: Schemas, kind: KindSchemas) -> Schema:
 
 def _json(schema: Schema) -> dict[str, Any]:
     return {accept.JSON: {"schema": schema}}
-
-
-def _streamed(schema: Schema) -> dict[str, Any]:
-    text = {"type": "string", "contentMediaType": accept.JSON, "contentSchema": schema}
-    return {accept.SSE: {"schema": text}, accept.NDJSON: {"schema": text}}

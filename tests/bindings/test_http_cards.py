@@ -197,7 +197,7 @@ async def test_then_a_trusted_proxy_and_nobody_else() -> None:
     forwarded = "Forwarded: for=192.0.2.1;proto=https;host=public.example"
     async with house(Stage().agent, gateway={"trusted_proxies": ["127.0.0.0/8"]}) as server:
         port = port_of(server)
-        assert urls((await once(port, get(CARD, *fields))).json)[1] == "https://public.example/a2a"
+        assert urls((await once(port, get(CARD, *fields))).json)[1] == "https://public.example"
         assert urls((await once(port, get(CARD, forwarded))).json)[1] == "https://public.example"
         plain = await once(port, get(CARD))
         assert urls(plain.json)[1] == f"http://127.0.0.1:{port}"
@@ -209,6 +209,36 @@ async def test_then_a_trusted_proxy_and_nobody_else() -> None:
         for pairs in (fields, (forwarded,)):
             card = (await once(port_of(server), get(CARD, *pairs))).json
             assert urls(card)[1] == f"http://127.0.0.1:{port_of(server)}"
+
+
+FAMILY = "Forwarded, X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Port, X-Forwarded-Proto"
+DESCRIBED = "/openapi.json"
+
+
+@pytest.mark.req("DOOR-05", "CACH-01")
+@pytest.mark.parametrize("path", [CARD, f"/draft{CARD}", "/.well-known/agent.json", DESCRIBED])
+@pytest.mark.parametrize("believed", [False, True])
+async def test_no_cache_gives_others_what_a_client_has_said_of_itself(path: str, *, believed: bool) -> None:
+    """A proxy passes on what it does not know; whatever an answer depends on is in its Vary."""
+    settings = {"trusted_proxies": ["127.0.0.1"], "forwarded_prefix": believed, "profiles": ["draft"]}
+    proxied = ("X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https", "X-Forwarded-Host: public.example")
+    async with house(Stage().agent, gateway=settings) as server:
+        plain = await once(port_of(server), get(path, *proxied))
+        odd = await once(port_of(server), get(path, *proxied, "X-Forwarded-Prefix: /mallory"))
+    assert b"https://public.example" in plain.body
+    assert (b"https://public.example/mallory" in odd.body) is believed
+    for answer in (plain, odd):
+        vary = answer.headers["Vary"].removeprefix("A2A-Version, ")
+        assert vary == (f"{FAMILY}, X-Forwarded-Prefix" if believed else FAMILY)
+        assert answer.headers["Cache-Control"] == "public, max-age=60"
+
+
+@pytest.mark.req("CACH-01")
+@pytest.mark.parametrize("settings", [{}, {"public_url": "https://a.example", "gateway": {"trusted_proxies": ["::1"]}}])
+async def test_what_depends_on_no_proxy_is_cached_for_all(settings: dict[str, Any]) -> None:
+    async with house(Stage().agent, **settings) as server:
+        assert (await once(port_of(server), get(CARD))).headers["Vary"] == "A2A-Version"
+        assert "Vary" not in (await once(port_of(server), get(DESCRIBED))).headers
 
 
 @pytest.mark.req("CARD-03")

@@ -104,6 +104,34 @@ async def test_a_path_under_another_verb_is_405_and_says_which(port: int, verb: 
         refused(answer, 405, "METHOD_NOT_ALLOWED")
 
 
+@pytest.mark.req("ERRS-02")
+@pytest.mark.parametrize("verb", ["BREW", "get", "GETX", "DESCRIBE", "X'Y"])
+@pytest.mark.parametrize(
+    ("path", "allow"),
+    [
+        ("/tasks/t?historyLength=1", "GET, HEAD, OPTIONS"),
+        ("/message:send", "OPTIONS, POST"),
+        ("/", "OPTIONS, POST"),
+        ("/healthz", "GET, HEAD, OPTIONS"),
+        (CARD, "GET, HEAD, OPTIONS"),
+        ("/v1/message:send", "OPTIONS, POST"),
+    ],
+)
+async def test_a_method_that_http_does_not_know_is_405_too(port: int, verb: str, path: str, allow: str) -> None:
+    """Its headers are not read, nor where it ends: the connection ends with the answer."""
+    async with wire(port) as connection:
+        assert (await connection.ask(get("/healthz"))).status == 200
+        answer = await connection.ask(get(path, verb=verb) + get("/healthz"))
+        refused_by = answer.json["error"]
+        assert (answer.status, answer.headers["Allow"], refused_by["code"]) == (405, allow, 405)
+        assert answer.headers["Connection"] == "close"
+        assert await connection.ended() == b""
+
+
+async def test_a_method_that_http_does_not_know_finds_nothing_where_there_is_nothing(port: int) -> None:
+    refused(await once(port, get("/nope", verb="BREW")), 404, "PATH_NOT_FOUND")
+
+
 @pytest.mark.parametrize(
     ("path", "allow"),
     [
@@ -254,7 +282,9 @@ MALFORMED = {
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "HTTP/0.9": b"GET /healthz\r\n\r\n",
     "HTTP/1.2": get("/healthz", version="1.2"),
-    "an unknown method": get("/tasks", verb="BREW"),
+    "an unknown method, and more that is wrong": get("/tasks", verb="BREW", version="1.2"),
+    "an unknown method of nothing": get("tasks", verb="BREW"),
+    "no method at all": b" /tasks HTTP/1.1\r\nHost: a\r\n\r\n",
     "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "two hosts": get("/healthz", "Host: b.example"),
     "a star to get": get("*"),

@@ -1,6 +1,10 @@
 """The card as a gateway shows it (spec: CARD-03, CARD-04, LCRD-02 to LCRD-04, CACH, SIGN-06)."""
 
+import os
+import subprocess
+import sys
 from email.utils import formatdate
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -210,3 +214,21 @@ def test_cards_that_nobody_asks_for_again_are_forgotten() -> None:
     for number in range(1000):
         cards.answer(ask(), b'{"name":"%d"}' % number, ())
     assert len(cards._since) <= 256  # noqa: SLF001 - there is no other way to see it
+
+
+@pytest.mark.req("CACH-02")
+def test_all_replicas_tell_a_card_in_the_same_bytes() -> None:
+    """And so does one that was started again: protobuf's maps have an order of their own in each process."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-m", "tests.unit.gateway.card_texts"],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            cwd=Path(__file__).parents[3],
+            capture_output=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in range(4)
+    }
+    (texts,) = told
+    assert all(orjson.loads(text) for text in texts.split(b"\n"))

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from a2a_server.errors import A2AError, Reason
 from gateway.dialects.v1 import V1
 from gateway.errors import failure_of
-from gateway.frames import LINES, REST, Frames, JsonRpcFrames
+from gateway.frames import LINES, REST, Frames, JsonRpcFrames, JsonRpcLines
 from generated import a2a_pb2 as pb
 from tests.support.door_events import event_of, loads
 
 FAILURE = failure_of(A2AError(Reason.TASK_NOT_FOUND, "No such\r\n\ntask: \u2028 \x00"))
 SSE = [REST, JsonRpcFrames(b'"q"')]
+RPC_LINES = JsonRpcLines(b'"q"')
 
 
 @pytest.mark.req("SSEV-01", "SSEV-02", "JRPC-07", "RPLY-01")
@@ -31,6 +32,10 @@ def test_what_lines_are() -> None:
     assert LINES.event(7, b"{}") == b'{"result":{}}\n'
     assert LINES.comment == b""
     assert loads(LINES.error(FAILURE))["error"]["code"] == 5  # gRPC's number, as grpc-gateway has it
+    assert RPC_LINES.event(7, b"{}") == b'{"jsonrpc":"2.0","id":"q","result":{}}\n'
+    assert RPC_LINES.comment == b""
+    told = loads(RPC_LINES.error(FAILURE))
+    assert (told["id"], told["error"]["code"]) == ("q", -32001)
 
 
 @pytest.mark.req("SSEV-01")
@@ -45,13 +50,13 @@ def test_no_error_breaks_a_frame(frames: Frames) -> None:
 
 @pytest.mark.req("SSEV-01", "SSEV-02", "JRPC-07")
 @given(text=st.text(), name=st.text(), number=st.integers(0, 2**53))
-@pytest.mark.parametrize("frames", [*SSE, LINES])
+@pytest.mark.parametrize("frames", [*SSE, LINES, RPC_LINES])
 def test_no_event_breaks_a_frame(frames: Frames, text: str, name: str, number: int) -> None:
     """Not by any text, nor by names that somebody has chosen."""
     artifact = pb.Artifact(artifact_id=text, parts=[pb.Part(text=text, metadata={name: text})])
     told = pb.StreamResponse(artifact_update=pb.TaskArtifactUpdateEvent(artifact=artifact))
     frame = frames.event(number, V1.encode(told)).decode()
-    if frames is LINES:
+    if frames in {LINES, RPC_LINES}:
         assert frame.count("\n") == 1
         data = loads(frame)["result"]
     else:

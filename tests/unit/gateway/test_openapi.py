@@ -16,6 +16,7 @@ from a2a_server.errors import A2AError, Reason, Violation
 from gateway.binding import bind
 from gateway.dialects.v1 import V1
 from gateway.errors import explain
+from gateway.frames import LINES
 from gateway.openapi import document
 from gateway.routes import Match, Table
 from generated import a2a_pb2 as pb
@@ -91,7 +92,7 @@ def test_its_paths_lead_where_they_say(table: Table) -> None:
                 value = quote(example(parameter["schema"]), safe="")
                 path = path.replace(f"{{{parameter['name']}}}", value)
         assert "{" not in path
-        assert table.match("ANYTHING" if verb == "*" else verb, path).route.method.name == it["summary"]
+        assert table.match("PROPFIND" if verb == "*" else verb, path).route.method.name == it["summary"]
 
 
 QUERY: dict[str, str] = {
@@ -210,6 +211,26 @@ class TestAnswers:
         event = content["text/event-stream"]["schema"]["contentSchema"]
         assert event == {"$ref": "#/components/schemas/StreamResponse"}
 
+    @pytest.mark.req("DOOR-11")
+    def test_every_line_of_json_lines_is_described(self) -> None:
+        lines = operation(A2A, "POST", "/message:stream")["responses"]["200"]["content"]["application/x-ndjson"]
+        schema = lines["schema"]["contentSchema"]
+        event = V1.encode(pb.StreamResponse(task=pb.Task(id="t")))
+        failure = explain(A2AError(Reason.SLOW_READER, "Too slow.", retry_after=1))
+        for line in (LINES.event(7, event), LINES.error(failure)):
+            assert complaints(A2A, schema, orjson.loads(line)) == []
+        assert complaints(A2A, schema, orjson.loads(event))
+
+    @pytest.mark.req("RPLY-01")
+    def test_a_stream_that_is_read_can_be_continued_under_either_verb(self) -> None:
+        cursors = [{"$ref": f"#/components/parameters/{name}"} for name in ("Last-Event-ID", "lastEventId")]
+        subscribes = [operation(A2A, verb, "/{tenant}/tasks/{id}:subscribe") for verb in ("GET", "POST")]
+        for subscribe in (*subscribes, operation(SCRATCH, "GET", "/pages/{number}/at/{time}")):
+            assert [it for it in subscribe["parameters"] if it in cursors] == cursors
+        assert not [it for it in operation(A2A, "POST", "/message:stream")["parameters"] if it in cursors]
+        components = of(A2A)["components"]["parameters"]
+        assert [components[name]["in"] for name in ("Last-Event-ID", "lastEventId")] == ["header", "query"]
+
     def test_every_error_of_the_catalogue_is_foreseen(self) -> None:
         described = of(A2A)
         for reason in Reason:
@@ -277,6 +298,15 @@ WRONG = [
 @pytest.mark.parametrize(("name", "value"), WRONG)
 def test_schemas_say_no(name: str, value: object) -> None:
     assert complaints(A2A, {"$ref": f"#/components/schemas/{name}"}, value)
+
+
+def test_without_a_card_nothing_is_said_of_credentials() -> None:
+    """Which is not to say that none are needed."""
+    told = of(A2A)
+    assert "security" not in told
+    assert "securitySchemes" not in told["components"]
+    assert "how callers prove who they are" in told["info"]["description"]
+    assert document(A2A, card=pb.AgentCard())["security"] == []
 
 
 def test_the_card_says_who_and_how() -> None:

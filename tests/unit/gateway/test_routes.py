@@ -260,7 +260,7 @@ SCRATCH = [
     ("GET", "/v1/a%2Fb/books:found", "FindBooks", {"filter.owner.name": "a/b"}),
     ("GET", "/v1/shel%76es/7/books", "FindBooks", {"parent": "shelves/7"}),  # a literal, needlessly encoded
     ("GET", "/files/a/b.txt", "GetFile", {"path": "a/b.txt"}),
-    ("BREW", "/files/a/b.txt", "GetFile", {"path": "a/b.txt"}),
+    ("PROPFIND", "/files/a/b.txt", "GetFile", {"path": "a/b.txt"}),
     ("HEAD", "/files/a", "GetFile", {"path": "a"}),
     ("GET", "/files", "GetFile", {"path": ""}),  # `**` takes nothing, too
     ("GET", "/files/", "GetFile", {"path": ""}),
@@ -305,6 +305,9 @@ REFUSED = [
     (rpc('body: "*"'), "has no pattern"),
     (rpc('get: "/a" additional_bindings { body: "*" }'), "has no pattern"),
     (rpc('custom { path: "/a" }'), "has no kind"),
+    (rpc('custom { kind: "FOO" path: "/a" }'), 'method "FOO"; the kind may be * or one of ACL,'),
+    (rpc('custom { kind: "link" path: "/a" }'), 'no request can have the method "link"'),
+    (rpc('custom { kind: "OPTIONS" path: "/a" }'), "OPTIONS is answered by the gateway itself"),
     (rpc('get: "/{other}"'), '"other", which small.Thing does not have'),
     (rpc('get: "/{id.other}"'), '"id.other", which small.Thing does not have'),
     (rpc('get: "/{part}"'), '"part", which is an object'),

@@ -8,9 +8,13 @@ from contextlib import AsyncExitStack
 
 import orjson
 import pytest
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
 
 from a2a_server.errors import A2AError, Reason
 from gateway.options import Options
+from gateway.upstream import Answer, Context
+from generated import a2a_pb2 as pb
 from tests.support.door_events import event_of, loads
 from tests.support.door_upstream import Event, Playing, Script, Scripted, event, plays
 from tests.support.doors import OpenGateway, http_door
@@ -19,7 +23,8 @@ from tests.support.http import Wire, get, once, post, wire
 SUBSCRIBE = get("/tasks/t:subscribe")
 LINES = get("/tasks/t:subscribe", "Accept: application/x-ndjson")
 RPC = post("/", b'{"jsonrpc":"2.0","id":"s","method":"SubscribeToTask","params":{"id":"t"}}')
-FORMS = {"rest": SUBSCRIBE, "jsonrpc": RPC, "lines": LINES}
+RPC_LINES = RPC.replace(b"\r\n\r\n", b"\r\nAccept: application/x-ndjson\r\n\r\n")
+FORMS = {"rest": SUBSCRIBE, "jsonrpc": RPC, "lines": LINES, "jsonrpc lines": RPC_LINES}
 STOPPING = A2AError(Reason.UNAVAILABLE, "The server is stopping.", retry_after=1)
 
 
@@ -64,7 +69,7 @@ async def test_a_stream_from_its_head_to_its_end(form: str) -> None:
     upstream = Scripted(script=plays((event(1),), (event(2), event(3))))
     async with http_door(upstream) as door, wire(door.port) as connection:
         answer = await connection.ask(FORMS[form])
-        kind = "application/x-ndjson" if form == "lines" else "text/event-stream"
+        kind = "application/x-ndjson" if form.endswith("lines") else "text/event-stream"
         assert (answer.status, answer.headers["Content-Type"]) == (200, kind)
         assert answer.headers["Cache-Control"] == "no-cache"
         assert answer.headers["X-Accel-Buffering"] == "no"
@@ -118,6 +123,26 @@ async def test_lines_end_with_at_most_one_error() -> None:
     found = loads(last)
     assert list(found) == ["error"]
     assert (found["error"]["code"], found["error"]["message"]) == (14, "Too slow.")
+
+
+OLDER = {"0.3": ("/", b"tasks/resubscribe"), "draft": ("/draft", b"SubscribeToTask"), "1.0": ("/", b"SubscribeToTask")}
+
+
+@pytest.mark.req("DOOR-11", "JRPC-07")
+@pytest.mark.parametrize("version", OLDER)
+async def test_lines_of_json_rpc_are_responses_in_every_version(version: str) -> None:
+    path, method = OLDER[version]
+    body = b'{"jsonrpc":"2.0","id":"s","method":"%b","params":{"id":"t"}}' % method
+    error = A2AError(Reason.SLOW_READER, "Too slow.", retry_after=1)
+    upstream = Scripted(script=plays((event(1), event(2)), error))
+    async with http_door(upstream, Options(profiles=("draft",)), old=True) as door:
+        answer = await once(door.port, post(path, body, "Accept: text/html", "Accept: application/x-ndjson"))
+        refused = await once(door.port, post(path, body, "Accept: text/html"))
+    assert answer.headers["Content-Type"] == "application/x-ndjson"
+    *results, last = [loads(line) for line in answer.body.splitlines()]
+    assert [(one["jsonrpc"], one["id"], set(one)) for one in results] == [("2.0", "s", {"jsonrpc", "id", "result"})] * 2
+    assert (last["id"], last["error"]["code"], set(last)) == ("s", -32013, {"jsonrpc", "id", "error"})
+    assert b'There is text/event-stream, application/x-ndjson; Accept asks for \\"text/html\\".' in refused.body
 
 
 @pytest.mark.req("DOOR-11")
@@ -266,8 +291,32 @@ async def test_a_stream_that_is_cut_says_why_and_ends(form: str) -> None:
         farewell = (await connection.chunk()).decode()
         assert await connection.chunk() == b""
         assert "The server is stopping." in farewell
-        assert farewell.startswith("event: error\ndata: ") == (form != "lines")
+        assert farewell.startswith("event: error\ndata: ") == (not form.endswith("lines"))
         await emptied(door, upstream)
+
+
+@pytest.mark.req("DURA-08")
+async def test_a_cut_that_comes_too_late_does_not_hit_the_next_request() -> None:
+    """Whoever cuts does so soon, not at once: the stream may be over by then, and its connection serve another call."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Scripted):
+        async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+            asked.set()
+            await go_on.wait()
+            return Answer(pb.Task(id="t"))
+
+    upstream = Slow(script=plays((event(1),)))
+    async with http_door(upstream) as door, wire(door.port) as connection:
+        await connection.send(SUBSCRIBE + get("/tasks/t"))
+        assert numbers((await connection.answer()).body) == [1]
+        await asked.wait()
+        cut = upstream.streams[0].cut
+        assert cut is not None
+        await cut(STOPPING)
+        await asyncio.sleep(0)
+        go_on.set()
+        assert (await connection.answer()).json["id"] == "t"
 
 
 @pytest.mark.req("DURA-08", "STRM-07")

@@ -10,15 +10,19 @@ from google.protobuf import json_format
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from gateway import dialects
+from a2a_server.compat import cards as compat
+from a2a_server.compat.superset import superset
+from gateway import dialects, frames
+from gateway.cards import Cards, Legacy
 from gateway.openapi import document
 from gateway.routes import Table
 from gateway.v0_3 import routes
 from gateway.v0_3.openapi import OldRoutes
 from generated import a2a_pb2 as pb
+from generated import discovery_pb2
 from tests.support.door_old import say, tell
 
-NEW = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"]])
+NEW = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]])
 TOLD = json.loads(json.dumps(document(NEW, more=[OldRoutes(routes.table())])))
 
 TASK = json_format.ParseDict(
@@ -118,6 +122,34 @@ def test_what_is_read_is_as_described() -> None:
         {"config": inner},
     ):
         assert complaints(config["application/json"]["schema"], value) == []
+
+
+@pytest.mark.req("DOOR-03", "LCRD-01")
+def test_the_public_card_is_described_in_both_forms() -> None:
+    it = operation("get", "/.well-known/agent-card.json")
+    (version,) = [named for named in it["parameters"] if named.get("name") == "A2A-Version"]
+    assert version["schema"]["enum"] == ["1.0", "0.3"]
+    assert {"$ref": "#/components/parameters/A2A-Version"} not in it["parameters"]
+    legacy = Legacy(compat.downgrade, superset)
+    cards = Cards(base="http://a.example", max_age=60, legacy=legacy)
+    card = cards.with_doors(pb.AgentCard(name="A", skills=[pb.AgentSkill(id="s")]), "")
+    schema = it["responses"]["200"]["content"]["application/json"]["schema"]
+    for asked in ((), ("1.0",), ("0.3",)):
+        assert complaints(schema, json.loads(cards.written(card, asked))) == []
+    assert complaints(schema, {"name": "A"})
+    assert operation("get", "/tasks/{id}")["parameters"].count({"$ref": "#/components/parameters/A2A-Version"}) == 1
+
+
+@pytest.mark.req("DOOR-03", "DOOR-11")
+def test_its_streams_are_described_as_those_of_1_0() -> None:
+    cursors = [{"$ref": f"#/components/parameters/{name}"} for name in ("Last-Event-ID", "lastEventId")]
+    for verb in ("get", "post"):
+        it = operation(verb, "/v1/tasks/{name}:subscribe")
+        assert [named for named in it["parameters"] if named in cursors] == cursors
+        lines = it["responses"]["200"]["content"]["application/x-ndjson"]["schema"]["contentSchema"]
+        event = frames.LINES.event(0, dialects.PROTO.codec.encode(pb.StreamResponse(task=TASK)))
+        assert complaints(lines, json.loads(event)) == []
+        assert complaints(lines, json.loads(event)["result"])
 
 
 @pytest.mark.req("DOOR-03", "LRES-09")

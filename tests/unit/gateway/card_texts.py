@@ -1,0 +1,44 @@
+"""Run as a program: everything that is told of one card, as a process with its own order of maps tells it."""
+
+import sys
+
+import orjson
+
+from a2a_server.compat import cards as compat
+from a2a_server.compat.superset import superset
+from gateway.card_forms import Legacy
+from gateway.cards import Cards
+from gateway.dialects import draft_cards
+from gateway.openapi import document
+from gateway.routes import Table
+from generated import a2a_pb2 as pb
+
+NAMES = [f"{name}-{number}" for number in range(5) for name in ("oauth", "key", "mtls")]
+
+
+def card() -> pb.AgentCard:
+    made = pb.AgentCard(name="A", version="1")
+    for name in NAMES:
+        flow = made.security_schemes[name].oauth2_security_scheme.flows.client_credentials
+        flow.scopes.update({scope: scope.upper() for scope in NAMES})
+        made.skills.add(id=name).security_requirements.add().schemes[name].list.append("x")
+    for name in NAMES:
+        made.security_requirements.add().schemes[name].list.extend(NAMES)
+        made.security_requirements[0].schemes[name].list.append("y")
+    extension = made.capabilities.extensions.add(uri="urn:x")
+    extension.params.update({name: [dict.fromkeys(NAMES, 1)] for name in NAMES})
+    made.signatures.add(signature="s").header.update(dict.fromkeys(NAMES, 1))
+    return made
+
+
+def texts() -> list[bytes]:
+    cards = Cards(base="http://a.example", max_age=60, legacy=Legacy(compat.downgrade, superset))
+    told = card()
+    told.supported_interfaces.extend(cards.with_doors(told, "").supported_interfaces)  # which leaves it signed
+    shown = cards.with_doors(told, "")
+    forms = [cards.written(shown, asked) for asked in ((), ("1.0",), ("0.3",))]
+    return [*forms, orjson.dumps(draft_cards.written(shown)), orjson.dumps(document(Table([]), card=shown))]
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(b"\n".join(texts()))
