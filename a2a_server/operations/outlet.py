@@ -91,7 +91,7 @@ class TurnOutlet:
         return None
 
     def _check_status(self, update: pb.TaskStatusUpdateEvent, status: pb.TaskStatus) -> None:
-        if status.HasField("message"):
+        if has(status, "message"):
             self._voice(status.message)
             if URI in status.message.extensions and not self._run.shop.input_requests:
                 raise InvalidAgentResponse(UNDECLARED)
