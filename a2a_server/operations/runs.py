@@ -111,13 +111,13 @@ class Runs:
             return await self._launch_once(run, job, once)
         # The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
         run.begin(plan, self._ended)
-        return Ticket(task_id, job, None, run)
+        return Ticket(task_id, job, None, run.subject)
 
     async def _launch_once(self, run: Run, job: Job, once: Once) -> Ticket:
         """A twin may have been faster, and then nothing may start: the commit comes first (ONCE-01)."""
         self._leave_receipt(run.writer, once, job)
         run.launch(confirm=True, on_end=self._ended)
-        run.open()
+        run.subject.open()
         return await _confirmed(run, Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0)))
 
     def _launch_direct(self, writer: TaskWriter, job: Job, once: Once | None) -> Ticket:
@@ -174,7 +174,7 @@ class Runs:
         run.join(job)
         self._leave_receipt(writer, once, job)
         job.after = job.number
-        run.stop(pb.TASK_STATE_WORKING)
+        run.subject.move(pb.TASK_STATE_WORKING)
         run.launch(confirm=True, on_end=self._ended)
         return await _confirmed(run, self._snapshot(run, job))
 
