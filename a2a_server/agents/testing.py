@@ -153,7 +153,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     if faults := agent.check(request, active):
         refuse(faults)
     turn = (
-        _again(again)
+        again.request.again(lambda: again.task, again.blob)
         if again is not None
         else TurnRequest(
             task_id=_TASK,
@@ -176,28 +176,6 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     outlet.input_requests = any(extension.uri == URI for extension in agent.card.capabilities.extensions)
     outlet.cancel_with = to_struct(cancel_metadata or {})
     return await _drive(agent, turn, outlet)
-
-
-def _again(record: Record) -> TurnRequest:
-    """The turn that a record is of, after a crash."""
-    had = record.request
-    return TurnRequest(
-        task_id=had.task_id,
-        context_id=had.context_id,
-        number=had.number,
-        message=had.message,
-        metadata=had.metadata,
-        view=lambda: record.task,
-        references=had.references,
-        state=record.blob,
-        rerun=True,
-        caller=had.caller,
-        tenant=had.tenant,
-        version=had.version,
-        extensions=had.extensions,
-        accepted_output_modes=had.accepted_output_modes,
-        trace=had.trace,
-    )
 
 
 async def _drive(agent: Agent, turn: TurnRequest, outlet: Recorder) -> Record:

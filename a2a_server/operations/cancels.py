@@ -8,6 +8,7 @@ from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call
 from a2a_server.operations.runs import RACES, Runs, changing_too_fast
+from a2a_server.operations.unattended import Unattended
 from a2a_server.ports.store import Record, StaleWrite
 from generated import a2a_pb2 as pb
 
@@ -36,7 +37,7 @@ class Cancels:
                     raise _not_cancelable(task_id, f"The agent did not stop within {grace:g} seconds and works on.")
                 continue
             try:
-                await self._runs.move(scope, record, pb.TASK_STATE_CANCELED, trace=call.trace)
+                await Unattended(self._runs.shop, scope, record, call.trace).move(pb.TASK_STATE_CANCELED)
             except StaleWrite:
                 continue
             return await self._runs.find(scope, task_id)

@@ -59,8 +59,8 @@ class OnceOnly:
         """The first result, or a share in waiting for it; None when there is nothing to wait for."""
         job = Job(call, request, number=1, after=0)
         log, run = self._shop.log, self._runs.live.get(earlier.task_id)
-        if run is not None and run.direct is not None and not run.writer.committed:
-            return Ticket(run.task_id, job, log.reader(run.task_id, 0), reply=run.direct.message)
+        if run is not None and (direct := run.subject.direct) is not None and not run.writer.committed:
+            return Ticket(run.task_id, job, log.reader(run.task_id, 0), reply=direct.message)
         if not earlier.reply and (ticket := await self._follow(call, job, earlier)) is not None:
             return ticket
         if not earlier.reply and self._shop.store.shared:

@@ -8,6 +8,7 @@ from a2a_server.domain.input_requests import request_in
 from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
 from a2a_server.operations.job import Job, recover
 from a2a_server.operations.runs import Runs
+from a2a_server.operations.unattended import Unattended
 from a2a_server.ports.store import Claimed, Record
 from generated import a2a_pb2 as pb
 
@@ -47,12 +48,12 @@ async def _settle(runs: Runs, claimed: Claimed, record: Record) -> None:
     elif state in ACTIVE:
         await _fail(runs, claimed, record, first)
     else:
-        await runs.end(claimed.scope, record, claimed.turns)
+        await Unattended(runs.shop, claimed.scope, record).end(claimed.turns)
 
 
 async def _go_on(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
     """The turn that asked was as good as over; the message behind it is the answer, and nobody has begun on it."""
-    await runs.end(claimed.scope, record, claimed.turns[:1])
+    await Unattended(runs.shop, claimed.scope, record).end(claimed.turns[:1])
     if (ended := await runs.shop.store.load(claimed.scope, claimed.task_id)) is not None:
         await _rerun(runs, claimed, ended, jobs)
 
@@ -61,7 +62,7 @@ async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) 
     if jobs[0].kept is not None:
         return await _ask_again(runs, claimed, record, jobs[0])
     if lost := {job.number for job in jobs if job.kept is not None}:  # the turn that asked for them asks again
-        await runs.end(claimed.scope, record, [turn for turn in claimed.turns if turn.number in lost])
+        await Unattended(runs.shop, claimed.scope, record).end([turn for turn in claimed.turns if turn.number in lost])
     logger.info("task.rerun", task_id=claimed.task_id)
     left = [job for job in jobs if job.number not in lost]
     for job in left:
@@ -73,16 +74,16 @@ async def _ask_again(runs: Runs, claimed: Claimed, record: Record, job: Job) -> 
     """The answer to a sensitive request was not kept, so that no turn can go on with it: its client is asked anew."""
     status = record.task.status
     if status.state in INTERRUPTED and status.HasField("message"):  # the agent has asked for something else since
-        return await runs.end(claimed.scope, record, claimed.turns)
+        return await Unattended(runs.shop, claimed.scope, record).end(claimed.turns)
     question = next((message for message in reversed(record.task.history) if request_in(message)), None)
     if question is None:
         return await _fail(runs, claimed, record, job)
     logger.info("task.asked_again", task_id=claimed.task_id)
-    return await runs.ask_again(claimed.scope, record, question, trace=job.call.trace, ends=claimed.turns)
+    task = Unattended(runs.shop, claimed.scope, record, job.call.trace)
+    return await task.ask_again(question, ends=claimed.turns)
 
 
 async def _fail(runs: Runs, claimed: Claimed, record: Record, job: Job) -> None:
     logger.warning("task.interrupted", task_id=claimed.task_id)
-    details = {"reason": "SERVER_INTERRUPTED"}
-    scope, trace = claimed.scope, job.call.trace
-    await runs.move(scope, record, pb.TASK_STATE_FAILED, _TEXT, details, trace=trace, ends=claimed.turns)
+    task = Unattended(runs.shop, claimed.scope, record, job.call.trace)
+    await task.move(pb.TASK_STATE_FAILED, _TEXT, {"reason": "SERVER_INTERRUPTED"}, ends=claimed.turns)

@@ -6,13 +6,11 @@ A run lives exactly as long as its turns. A task that waits for input has none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 
 import structlog
 from google.protobuf import struct_pb2
 
-from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL, is_stopping, is_terminal
 from a2a_server.domain.withholding import kept_of
 from a2a_server.errors import A2AError, Reason
@@ -20,17 +18,15 @@ from a2a_server.operations.briefing import brief
 from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.failures import log_failure
 from a2a_server.operations.first_step import begin
-from a2a_server.operations.ids import Ids
 from a2a_server.operations.inbox import Inbox
 from a2a_server.operations.job import Job
-from a2a_server.operations.log import Reader
-from a2a_server.operations.moves import move
 from a2a_server.operations.outlet import TurnOutlet
+from a2a_server.operations.signals import forget_signals, is_signaled
 from a2a_server.operations.slots import Seat
+from a2a_server.operations.subject import Subject
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
-from a2a_server.ports.agent import InvalidAgentResponse, Observer
-from a2a_server.ports.clock import Clock
+from a2a_server.ports.agent import InvalidAgentResponse
 from a2a_server.ports.plan import Plan
 from generated import a2a_pb2 as pb
 
@@ -45,7 +41,6 @@ class Run:
     """Owns the writer of one task while turns are live."""
 
     # What most runs never come to need stands here: setting it for each would cost more than a status.
-    cancel_metadata: struct_pb2.Struct | None = None
     _cancels = 0
     """Cancels that are waiting for the agent to stop."""
     confirmed: asyncio.Future[None] | None = None
@@ -67,12 +62,10 @@ class Run:
     ) -> None:
         self.shop = shop
         self.writer = writer
-        self.task_id, self.context_id = writer.task_id, writer.context_id
+        self.task_id = writer.task_id
+        self.subject = Subject(shop, writer, job, state, direct)
         self.inbox = Inbox()
-        self.direct = direct
-        """Set for a turn that may answer without making a task."""
         self._current = job
-        self._state = state
         if job.call.trace is not None:
             writer.caused_by(job.call.trace)
         writer.on_lost = self._lost
@@ -91,7 +84,7 @@ class Run:
         """Create the task, and let the agent take its first step; often it is the only one."""
         self._plan = plan
         self.writer.hold()
-        self.open()
+        self.subject.open()
         self._in_first_step = True
         begin(self._drive(on_end), self._adopt)
         self._in_first_step = False
@@ -103,20 +96,10 @@ class Run:
     def _adopt(self, task: asyncio.Task[None]) -> None:
         self.task = task
 
-    def open(self) -> None:
-        """Create the task: its first event. A direct turn does so only when it needs to."""
-        job = self._current
-        self.writer.create(self.shop.lease(), job)
-        job.after = job.number
-        if self._state:
-            self.writer.save(self._state)
-        if self.direct is not None:
-            self.direct.become_task()
-
     def join(self, job: Job) -> None:
         """Add a message to the task; it is durable in the history before its turn comes."""
         message = job.request.message
-        message.task_id, message.context_id = self.task_id, self.context_id
+        message.task_id, message.context_id = self.task_id, self.writer.context_id
         job.kept = kept_of(self.writer.image.head, message)
         self._discreet = self._discreet or job.kept is not None
         job.number = self.writer.append(pb.StreamResponse(message=job.kept or message))
@@ -133,10 +116,6 @@ class Run:
     def answering(self, key: str) -> Job | None:
         """The job with this receipt, if its turn runs or is still to come."""
         return next((job for job in (self._current, *self.inbox) if job.key == key), None)
-
-    def follow(self) -> Reader:
-        """A reader of the whole log, whatever has become of it so far."""
-        return self.shop.log.reader(self.task_id, 0, head=self.writer.durable, error=self.writer.closed)
 
     # -- the drive
 
@@ -184,16 +163,17 @@ class Run:
         if self.writer.image.state in TERMINAL:
             self.writer.end([job.number])
             return
-        outlet = TurnOutlet(self)
-        if self.cancel_metadata is None:
+        subject = self.subject
+        outlet = TurnOutlet(subject, self.inbox)
+        if subject.cancel_metadata is None:
             await self._run_agent(job, outlet)
         outlet.over = True
         self.inbox.wake()  # what still listens hears that the turn is over
-        if self.cancel_metadata is not None:
-            self.stop(pb.TASK_STATE_CANCELED)
-        if self.direct is not None:
-            await self.direct.settle()
-            if self.direct.given and not self.exists:
+        if subject.cancel_metadata is not None:
+            subject.move(pb.TASK_STATE_CANCELED)
+        if subject.direct is not None:
+            await subject.direct.settle()
+            if subject.direct.given and not subject.exists:
                 return
         if not self._handing_over:
             self._conclude(job, outlet)
@@ -202,26 +182,26 @@ class Run:
         writer = self.writer
         if writer.number and writer.image.state != pb.TASK_STATE_WORKING:
             job.after = writer.number
-            move(self.shop, writer, pb.TASK_STATE_WORKING)
+            self.subject.move(pb.TASK_STATE_WORKING)
         elif job.after is None:
             job.after = writer.number
         if not self._in_first_step:
             self._set_timer()
         self._in_agent = True
         try:
-            await self.shop.agent.run(brief(job, writer, self._state, self.inbox, self._plan), outlet)
+            await self.shop.agent.run(brief(job, writer, self.subject.saved, self.inbox, self._plan), outlet)
         except asyncio.CancelledError:
             self._absorb_cancel()
         except InvalidAgentResponse as error:
             self._invalid(_UNTOLD if self._discreet else str(error))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a library that means to end its program must not end ours
             log_failure(self.task_id, error, discreet=self._discreet)
-            self._failed()
+            self.subject.blame(_FAILED_TEXT, "AGENT_FAILED")
         finally:
             self._plan = None
             self._in_agent = False
-            if self._signaled:
-                await self._forget_signals()
+            if self.task is not None and is_signaled(self.task):
+                await forget_signals(self.task)
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -230,98 +210,21 @@ class Run:
         if limit := self.shop.limits.turn_timeout:
             self._timer = asyncio.get_running_loop().call_later(limit, self._expire, limit)
 
-    @property
-    def _signaled(self) -> bool:
-        """Whether the agent has left a cancellation, of its own or of ours, to whatever this task does next."""
-        task = self.task
-        return task is not None and (task.cancelling() > 0 or getattr(task, "_must_cancel", False))
-
-    async def _forget_signals(self) -> None:
-        """Until Python 3.13 `uncancel` leaves a signal that is on its way, and the next to wait is the commit."""
-        assert self.task is not None  # noqa: S101 - it is signaled
-        while self.task.cancelling():
-            self.task.uncancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
-
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
-        if self.cancel_metadata is None and not self._handing_over and not is_terminal(self.state):
+        if self.subject.cancel_metadata is None and not self._handing_over and not is_terminal(self.subject.state):
             logger.warning("agent.failed", task_id=self.task_id, why="the agent canceled itself")
-            self._failed()
+            self.subject.blame(_FAILED_TEXT, "AGENT_FAILED")
 
     def _conclude(self, job: Job, outlet: TurnOutlet) -> None:
         """A turn that ends without a message, a terminal or an interrupted state has failed (EXEC-06)."""
-        if self.writer.image.state not in STOPPING and not (self.inbox and self.exists):
+        if self.writer.image.state not in STOPPING and not (self.inbox and self.subject.exists):
             self._invalid("the agent returned without completing, asking or failing")
         self.writer.end([job.number, *outlet.taken] if outlet.taken else (job.number,))
 
-    # -- what happens to the task
-
-    @property
-    def exists(self) -> bool:
-        """Whether the task has been created, as far as this run is concerned."""
-        return self.writer.number > 0
-
-    @property
-    def state(self) -> int:
-        return self.writer.image.state
-
-    @property
-    def clock(self) -> Clock:
-        return self.shop.clock
-
-    @property
-    def ids(self) -> Ids:
-        return self.shop.ids
-
-    @property
-    def observers(self) -> Sequence[Observer]:
-        return self.shop.observers
-
-    def record(self, event: pb.StreamResponse) -> None:
-        """Put a checked event into the log, in front of it the task, which does not exist yet (EXEC-02)."""
-        self._create_for(event.status_update.status.state)
-        self._stamp_after(event)
-        self.writer.append(event)
-
-    def _create_for(self, state: int) -> None:
-        self.open()
-        if state != pb.TASK_STATE_WORKING:
-            move(self.shop, self.writer, pb.TASK_STATE_WORKING)
-
-    def _stamp_after(self, event: pb.StreamResponse) -> None:
-        """The event was made before the WORKING that now goes in front of it (STAT-04)."""
-        if event.HasField("status_update"):
-            stamp = event.status_update.status.timestamp
-            set_time(stamp, next_status_ms(self.writer.image.status_ms, millis(stamp)))
-
-    def answer(self, message: pb.Message) -> bool:
-        """Answer a direct turn by a message; False when there is a task already."""
-        return self.direct is not None and self.direct.answer(message)
-
-    def save(self, state: bytes) -> None:
-        self._state = state
-        if self.exists:
-            self.writer.save(state)
-
-    def stop(self, state: int, text: str = "", reason: str = "") -> None:
-        """Move the task on the server's own account, if the lifecycle allows it."""
-        if not self.writer.number:
-            self._create_for(state)
-        move(self.shop, self.writer, state, text, {"reason": reason} if text else None)
-
-    def fail(self, text: str, reason: str) -> None:
-        self.stop(pb.TASK_STATE_FAILED, text, reason)
-
-    def _failed(self) -> None:
-        if self.cancel_metadata is None:  # whatever a canceled agent stops with, it was canceled
-            self.fail(_FAILED_TEXT, "AGENT_FAILED")
-
     def _invalid(self, why: str) -> None:
         logger.warning("agent.invalid_response", task_id=self.task_id, why=why)
-        if self.cancel_metadata is None:
-            self.fail(f"The agent broke the protocol: {why}.", Reason.INVALID_AGENT_RESPONSE.name)
+        self.subject.blame(f"The agent broke the protocol: {why}.", Reason.INVALID_AGENT_RESPONSE.name)
 
     # -- ending early
 
@@ -331,7 +234,7 @@ class Run:
         A repeat waits along: another signal would only disturb the agent's clean-up (CANC-04).
         """
         if not self._cancels:
-            self.cancel_metadata = metadata
+            self.subject.cancel_metadata = metadata
             self._give_up_seat()
             self._interrupt()
         self._cancels += 1
@@ -357,7 +260,7 @@ class Run:
     def _expire(self, limit: float) -> None:
         """The task fails at once, so that even an agent that ignores the signal cannot keep it open (AGNT-05)."""
         logger.warning("turn.timeout", task_id=self.task_id, seconds=limit)
-        self.fail(f"The agent did not finish within {limit:g} seconds.", "TURN_TIMEOUT")
+        self.subject.fail(f"The agent did not finish within {limit:g} seconds.", "TURN_TIMEOUT")
         self._interrupt()
 
     def shut_down(self) -> None:
@@ -365,20 +268,20 @@ class Run:
 
         A task that waits for its client goes on waiting, even when its agent has not returned yet.
         """
-        if is_terminal(self.state):
+        if is_terminal(self.subject.state):
             pass  # all there is to do is on its way to the disk
         elif self._restartable():
             self._handing_over = True
             self.writer.close(shutting_down())
-        elif is_stopping(self.state):
+        elif is_stopping(self.subject.state):
             self._handing_over = True
         else:
-            self.fail(_STOPPED_TEXT, "SERVER_STOPPED")
+            self.subject.fail(_STOPPED_TEXT, "SERVER_STOPPED")
         self._give_up_seat()
         self._interrupt()
 
     def _restartable(self) -> bool:
-        return self.exists and self.shop.agent.plan(self._current.request, self._state).restartable
+        return self.subject.exists and self.shop.agent.plan(self._current.request, self.subject.saved).restartable
 
     def _lost(self, error: Exception) -> None:
         """The writer gave up in the background; without it the turn is worth nothing."""
@@ -389,8 +292,8 @@ class Run:
         if not self._handing_over:
             logger.warning("run.abandoned", task_id=self.task_id, error=repr(error))
         self._handing_over = True
-        if self.direct is not None:
-            self.direct.fail(error)
+        if self.subject.direct is not None:
+            self.subject.direct.fail(error)
         if self.confirmed is not None and not self.confirmed.done():
             self.confirmed.set_exception(error)
             self.confirmed.exception()  # the starter may be gone; an unread error is no news then

@@ -12,7 +12,6 @@ from a2a_server.domain.input_requests import check_answer
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.pieces import Draft, new_draft
 from a2a_server.domain.scope import Scope
-from a2a_server.domain.trace import Trace
 from a2a_server.domain.validation import may_exist
 from a2a_server.errors import A2AError, Reason, Violation, refuse, task_not_found
 from a2a_server.operations.addressing import addressee, check_new
@@ -20,7 +19,6 @@ from a2a_server.operations.call import Call
 from a2a_server.operations.config_bound import find_twin
 from a2a_server.operations.direct import DirectReply
 from a2a_server.operations.job import Job
-from a2a_server.operations.moves import Details, move, move_with
 from a2a_server.operations.push_desk import INLINE
 from a2a_server.operations.receipts import SECRET, Receipts
 from a2a_server.operations.run import Run, shutting_down
@@ -28,7 +26,7 @@ from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.workshop import Workshop
 from a2a_server.operations.writer import TaskWriter
 from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Once, Turn
+from a2a_server.ports.kept import Once
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Record, Repeated, StaleWrite
 from generated import a2a_pb2 as pb
@@ -102,7 +100,7 @@ class Runs:
         if not self.shop.limits.accept_unknown_contexts and message.context_id:
             await self._check_context(call, message.context_id)
         task_id = once.task_id if once else self.shop.ids.new()
-        writer = self._writer(call.scope, self._draft(task_id, message))
+        writer = self.shop.writer(call.scope, self._draft(task_id, message))
         if plan.direct:
             await self._reserve(call, once)
         self._register(writer, job)
@@ -113,13 +111,13 @@ class Runs:
             return await self._launch_once(run, job, once)
         # The agent takes its first steps before the commit, so that a quick answer costs one commit and not two.
         run.begin(plan, self._ended)
-        return Ticket(task_id, job, None, run)
+        return Ticket(task_id, job, None, run.subject)
 
     async def _launch_once(self, run: Run, job: Job, once: Once) -> Ticket:
         """A twin may have been faster, and then nothing may start: the commit comes first (ONCE-01)."""
         self._leave_receipt(run.writer, once, job)
         run.launch(confirm=True, on_end=self._ended)
-        run.open()
+        run.subject.open()
         return await _confirmed(run, Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0)))
 
     def _launch_direct(self, writer: TaskWriter, job: Job, once: Once | None) -> Ticket:
@@ -141,6 +139,13 @@ class Runs:
 
     # -- an existing task
 
+    async def find(self, scope: Scope, task_id: str) -> Record:
+        """The task, or the one answer for all that cannot be seen (AUTZ-02)."""
+        record = await self.shop.store.load(scope, task_id) if may_exist(task_id) else None
+        if record is None:
+            raise task_not_found(task_id)
+        return record
+
     async def _continue(self, job: Job, once: Once | None) -> Ticket:
         task_id = job.request.message.task_id
         record = await self.find(job.call.scope, task_id)
@@ -161,7 +166,7 @@ class Runs:
         """A message to a waiting task starts its next turn."""
         self.shop.slots.check()
         check_answer(record.task.status, job.request.message)
-        writer = self._writer(job.call.scope, record)
+        writer = self.shop.writer(job.call.scope, record)
         run = Run(self.shop, writer, job, state=record.state)
         self.live[run.task_id] = run
         writer.claim(self.shop.lease())
@@ -169,7 +174,7 @@ class Runs:
         run.join(job)
         self._leave_receipt(writer, once, job)
         job.after = job.number
-        run.stop(pb.TASK_STATE_WORKING)
+        run.subject.move(pb.TASK_STATE_WORKING)
         run.launch(confirm=True, on_end=self._ended)
         return await _confirmed(run, self._snapshot(run, job))
 
@@ -198,34 +203,7 @@ class Runs:
         reader = self.shop.log.reader(run.task_id, run.writer.number)
         return Ticket(run.task_id, job, reader, snapshot=run.writer.image.copy())
 
-    # -- receipts
-
-    def _leave_receipt(self, writer: TaskWriter, once: Once | None, job: Job) -> None:
-        if once is not None:
-            fingerprint = once.fingerprint if job.kept is None else SECRET
-            receipt = replace(once, task_id=writer.task_id, fingerprint=fingerprint)
-            writer.leave_receipt(receipt, self.shop.clock.now_ms())
-
-    async def _reserve(self, call: Call, once: Once | None) -> None:
-        """A direct turn may never write a task, so that its receipt cannot go with it."""
-        if once is not None and (holder := await self._receipts.reserve(call, once)) is not None:
-            raise Repeated(holder)
-
-    # -- shared by sends, cancels and timeouts
-
-    async def find(self, scope: Scope, task_id: str) -> Record:
-        """The task, or the one answer for all that cannot be seen (AUTZ-02)."""
-        record = await self.shop.store.load(scope, task_id) if may_exist(task_id) else None
-        if record is None:
-            raise task_not_found(task_id)
-        return record
-
-    def _writer(self, scope: Scope, task: Record | Draft) -> TaskWriter:
-        shop = self.shop
-        writer = TaskWriter(shop.store, shop.log, scope, task, shop.limits.pending_events)
-        if shop.relay is not None:
-            writer.on_owed = shop.relay.wake
-        return writer
+    # -- what comes along with a message
 
     def _register(self, writer: TaskWriter, job: Job) -> None:
         """A push config that came with the message is there before the first event (SEND-07)."""
@@ -239,53 +217,30 @@ class Runs:
                 self.shop.desk.seal(config, job.twin)
             writer.register(Hook(config, call.version, call.schemes))
 
-    def _ended(self, run: Run) -> None:
-        if self.live.get(run.task_id) is run:
-            del self.live[run.task_id]
+    def _leave_receipt(self, writer: TaskWriter, once: Once | None, job: Job) -> None:
+        if once is not None:
+            fingerprint = once.fingerprint if job.kept is None else SECRET
+            receipt = replace(once, task_id=writer.task_id, fingerprint=fingerprint)
+            writer.leave_receipt(receipt, self.shop.clock.now_ms())
 
-    async def move(  # noqa: PLR0913 - a whole status
-        self,
-        scope: Scope,
-        record: Record,
-        state: int,
-        text: str = "",
-        details: Details | None = None,
-        *,
-        trace: Trace | None = None,
-        ends: Sequence[Turn] = (),
-    ) -> None:
-        """Move a task that has no live turn. Raises `StaleWrite` when something else was faster."""
-        writer = self._writer(scope, record)
-        writer.caused_by(trace)
-        move(self.shop, writer, state, text, details)
-        writer.end(turn.number for turn in ends)
-        await writer.settle()
+    async def _reserve(self, call: Call, once: Once | None) -> None:
+        """A direct turn may never write a task, so that its receipt cannot go with it."""
+        if once is not None and (holder := await self._receipts.reserve(call, once)) is not None:
+            raise Repeated(holder)
 
-    async def ask_again(
-        self, scope: Scope, record: Record, question: pb.Message, *, trace: Trace | None, ends: Sequence[Turn]
-    ) -> None:
-        """Put a question anew to whoever answered it, for a task that has no live turn."""
-        writer, message = self._writer(scope, record), pb.Message()
-        writer.caused_by(trace)
-        message.CopyFrom(question)
-        message.message_id = self.shop.ids.new()
-        move_with(self.shop, writer, pb.TASK_STATE_INPUT_REQUIRED, message)
-        writer.end(turn.number for turn in ends)
-        await writer.settle()
-
-    async def end(self, scope: Scope, record: Record, turns: Sequence[Turn]) -> None:
-        """Strike out turns that are over."""
-        writer = self._writer(scope, record)
-        writer.end(turn.number for turn in turns)
-        await writer.settle()
+    # -- the life of the process
 
     def rerun(self, scope: Scope, record: Record, jobs: Sequence[Job]) -> None:
         """Run the turns of a dead process again."""
-        run = Run(self.shop, self._writer(scope, record), jobs[0], state=record.state)
+        run = Run(self.shop, self.shop.writer(scope, record), jobs[0], state=record.state)
         for job in jobs[1:]:
             run.inbox.put(job)
         self.live[run.task_id] = run
         run.launch(confirm=False, on_end=self._ended)
+
+    def _ended(self, run: Run) -> None:
+        if self.live.get(run.task_id) is run:
+            del self.live[run.task_id]
 
     async def drain(self) -> None:
         """Let running turns finish for a while, then hand them over or record that they were stopped (DURA-08)."""

@@ -16,7 +16,7 @@ from generated import a2a_pb2 as pb
 
 if TYPE_CHECKING:
     from a2a_server.operations.image import TaskImage
-    from a2a_server.operations.run import Run
+    from a2a_server.operations.subject import Subject
 
 _INVALID = Reason.INVALID_AGENT_RESPONSE.name
 _BROKEN = "The agent's answer broke the protocol; the task says how."
@@ -25,14 +25,14 @@ _BROKEN = "The agent's answer broke the protocol; the task says how."
 class Ticket:
     """A context manager: leaving it stops following, and leaves the task alone (GEN-07)."""
 
-    __slots__ = ("_reader", "_reply", "_run", "job", "repeated", "snapshot", "task_id")
+    __slots__ = ("_reader", "_reply", "_subject", "job", "repeated", "snapshot", "task_id")
 
     def __init__(  # noqa: PLR0913 - what a sender may hold
         self,
         task_id: str,
         job: Job,
         reader: Reader | None,
-        run: Run | None = None,
+        subject: Subject | None = None,
         *,
         snapshot: pb.Task | None = None,
         reply: asyncio.Future[pb.Message | None] | None = None,
@@ -41,8 +41,8 @@ class Ticket:
         self.task_id = task_id
         self.job = job
         self._reader = reader
-        self._run = run
-        """The run of a task that is new, with our message as its first; then a reader is opened only when needed."""
+        self._subject = subject
+        """A task that is new, with our message as its first; then a reader is opened only when needed."""
         self.snapshot = snapshot
         """The task at the reader's position, when the log there does not begin with the task itself."""
         self.repeated = repeated
@@ -62,14 +62,14 @@ class Ticket:
     def reader(self) -> Reader:
         """To be asked for before anything is awaited, or what happens meanwhile may be missed."""
         if self._reader is None:
-            assert self._run is not None  # noqa: S101 - a ticket has one or the other
-            self._reader = self._run.follow()
+            assert self._subject is not None  # noqa: S101 - a ticket has one or the other
+            self._reader = self._subject.follow()
         return self._reader
 
     @property
     def image(self) -> TaskImage | None:
         """The task as it stands, if we know it without asking the store."""
-        writer = None if self._run is None else self._run.writer
+        writer = None if self._subject is None else self._subject.writer
         return writer.image if writer is not None and writer.at_rest else None
 
     async def reply(self) -> pb.Message | None:
@@ -90,8 +90,8 @@ class Ticket:
 
     async def exists(self) -> None:
         """Wait until the task, with our message in it, is durable."""
-        if self._run is not None:
-            return await self._run.writer.settle()
+        if self._subject is not None:
+            return await self._subject.writer.settle()
         while self.reader.position < self.job.number:
             await self.reader.next()
         return None
@@ -99,9 +99,9 @@ class Ticket:
     @property
     def stopped_already(self) -> bool:
         """Whether our turn has stopped before anybody could begin to follow, and the disk has nothing more to do."""
-        if self._run is None:
+        if self._subject is None:
             return False
-        writer = self._run.writer
+        writer = self._subject.writer
         image = writer.image
         if image.stop is None or not writer.at_rest:
             return False
@@ -111,8 +111,8 @@ class Ticket:
 
     async def stopped(self) -> None:
         """Wait until the task is terminal or interrupted, whichever comes first (BLK-02, BLK-06)."""
-        if self._run is not None and (stop := self._run.writer.image.stop) is not None:
-            await self._run.writer.settle()
+        if self._subject is not None and (stop := self._subject.writer.image.stop) is not None:
+            await self._subject.writer.settle()
             return self._judge(stop)
         if self.snapshot is not None and self.answered:
             return self._judge(reason_of(self.snapshot.status))

@@ -10,6 +10,7 @@ from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.moves import Details
 from a2a_server.operations.runs import Runs
+from a2a_server.operations.unattended import Unattended
 from a2a_server.ports.store import StaleWrite, StoreUnavailable
 from generated import a2a_pb2 as pb
 
@@ -65,7 +66,7 @@ class InputTimeouts:
         text = f"No input arrived within {self._seconds:g} seconds."
         details: Details = {"reason": "INPUT_TIMEOUT", "taskId": task_id, "timeoutSeconds": self._seconds}
         try:
-            await self._runs.move(scope, record, pb.TASK_STATE_FAILED, text, details)
+            await Unattended(self._runs.shop, scope, record).move(pb.TASK_STATE_FAILED, text, details)
         except StaleWrite:
             return  # the answer came after all
         logger.info("task.input_timeout", task_id=task_id, seconds=self._seconds)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from a2a_server.domain.pieces import Draft
+from a2a_server.domain.scope import Scope
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log import EventLog
 from a2a_server.operations.push_desk import PushDesk
 from a2a_server.operations.push_relay import PushRelay
 from a2a_server.operations.slots import Slots
+from a2a_server.operations.writer import TaskWriter
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.kept import Lease
-from a2a_server.ports.store import Store
+from a2a_server.ports.store import Record, Store
 
 _LEASE_MS = 30_000
 _SHARED_MS = 1_000
@@ -50,3 +53,10 @@ class Workshop:
         if not until_ms - _SHARED_MS < lease.until_ms <= until_ms:
             lease = self._newest_lease[0] = Lease(self.replica, until_ms)
         return lease
+
+    def writer(self, scope: Scope, task: Record | Draft) -> TaskWriter:
+        """Whoever writes this task from here on."""
+        writer = TaskWriter(self.store, self.log, scope, task, self.limits.pending_events)
+        if self.relay is not None:
+            writer.on_owed = self.relay.wake
+        return writer

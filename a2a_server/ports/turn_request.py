@@ -89,3 +89,24 @@ class TurnRequest:
         if self._task is None:
             self._task = self.view()
         return self._task
+
+    def again(self, view: Callable[[], pb.Task], state: bytes) -> TurnRequest:
+        """This turn as it runs again after a crash, with what it has saved; nobody asks for a plan then."""
+        return TurnRequest(
+            task_id=self.task_id,
+            context_id=self.context_id,
+            number=self.number,
+            message=self.message,
+            metadata=self.metadata,
+            view=view,
+            caller=self.caller,
+            references=self.references,
+            state=state,
+            rerun=True,
+            tenant=self.tenant,
+            version=self.version,
+            extensions=self.extensions,
+            accepted_output_modes=self.accepted_output_modes,
+            plan=None,
+            trace=self.trace,
+        )

@@ -12,6 +12,7 @@ import pytest
 from a2a_server.domain.scope import Scope
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.limits import Limits
+from a2a_server.operations.unattended import Unattended
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.plan import Plan
@@ -482,7 +483,7 @@ async def test_a_cancel_that_lost_a_race_leaves_subscribers_alone(store: Store) 
         record = await world.core.runs.find(Scope("", ANONYMOUS), task.id)
         await world.send(say("not yet", task_id=task.id))
         with pytest.raises(StaleWrite):
-            await world.core.runs.move(Scope("", ANONYMOUS), record, CANCELED)
+            await Unattended(world.core.shop, Scope("", ANONYMOUS), record).move(CANCELED)
         await world.send(say("end", task_id=task.id))
         items += [item async for item in stream]
         assert kinds(items) == ["task", "WORKING", "AUTH_REQUIRED", "WORKING", "COMPLETED"]

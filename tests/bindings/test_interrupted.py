@@ -12,6 +12,7 @@ from a2a_server.operations.job import Job
 from a2a_server.operations.log import Channel, Reader
 from a2a_server.operations.outlet import TurnOutlet
 from a2a_server.operations.run import Run
+from a2a_server.operations.subject import Subject
 from a2a_server.operations.ticket import Ticket
 from a2a_server.operations.writer import TaskWriter
 from a2a_server.ports.agent import Outlet
@@ -149,7 +150,7 @@ async def test_a_waiting_task_costs_nothing(store: Store, stop: pb.TaskState) ->
     async def act(request: TurnRequest, outlet: Outlet) -> None:
         outlet.emit(status(stop, "And?"))
 
-    kept = (Run, TaskWriter, TurnOutlet, Channel, Reader, Ticket, Job, TurnRequest)
+    kept = (Run, Subject, TaskWriter, TurnOutlet, Channel, Reader, Ticket, Job, TurnRequest)
     gc.collect()
     others = {id(thing) for thing in gc.get_objects() if isinstance(thing, kept)}  # what earlier tests still hold
     async with serving(Actor(act), store=store) as world:

@@ -21,8 +21,8 @@ Filter = tuple[str, int]
 def filters(head: Head) -> Collection[Filter]:
     """Every filter that a task passes. An empty context or state means no filter, also when the task's own is empty."""
     context, state = head.context_id, head.state
-    filters = ("", 0), ("", state), (context, 0), (context, state)
-    return filters if context and state else set(filters)
+    passed = ("", 0), ("", state), (context, 0), (context, state)
+    return passed if context and state else set(passed)
 
 
 def insert(lists: dict[_Key, list[Place]], keys: Iterable[_Key], place: Place) -> None:

@@ -16,9 +16,6 @@ from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
 
 _SQL = queries("push.sql")
-
-"""The first byte of a serialised event that is a message: field number and wire type (a nested message)."""
-
 _UNTRACED = (None, None)
 
 
