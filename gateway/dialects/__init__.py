@@ -11,7 +11,7 @@ from gateway.dialects.kind import kind
 from gateway.dialects.proto import proto
 from gateway.dialects.spelling import Spelling
 
-V1: Final = Spelling(v1.V1, v1.V1)
+V1: Final[Spelling] = Spelling(v1.V1, v1.V1)
 KIND: Final = kind()
 """0.3 on JSON-RPC: its JSON schema, answers without wrappers."""
 KIND_REST: Final = kind(rest=True)
