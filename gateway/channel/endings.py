@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import grpc
@@ -60,37 +60,53 @@ def _in_band(update: pb.TaskStatusUpdateEvent) -> bool:
     return IN_BAND_KEY in fields and fields[IN_BAND_KEY].bool_value
 
 
-async def one_by_one(call: Any, item_of: Callable[[bytes], Item]) -> AsyncGenerator[Sequence[Item], None]:  # noqa: ANN401 - grpc's
-    """Batches of a call's items: gRPC hands over each by itself, so there is never a second one to put beside it."""
-    while (wire := await _read(call)) is not None:
-        yield (item_of(wire),)
+class Batches:
+    """A call's items: gRPC hands over each by itself, so there is never a second one to put beside it.
 
+    Nothing here holds an item that it has given away: its reader may take long, and another one still longer.
+    """
 
-async def with_ending(
-    call: Any,  # noqa: ANN401 - grpc's
-    item_of: Callable[[bytes], Item],
-    endings: Endings,
-) -> AsyncGenerator[Sequence[Item], None]:
-    """The same, and the last one is an `Ending`."""
-    ahead: asyncio.Future[bytes | None] | None = None
-    try:
-        while (wire := await (ahead or _read(call))) is not None:
-            ahead, item = None, item_of(wire)
-            ends = endings.of(item)
-            if ends is None:
-                ahead = asyncio.ensure_future(_read(call))
-                await asyncio.wait([ahead], timeout=SUSPENSE)
-                ends = _has_ended(ahead)
-            yield Ending((item,)) if ends else (item,)
-    finally:
-        if ahead is not None:
-            ahead.cancel()
+    def __init__(self, call: Any, item_of: Callable[[bytes], Item], endings: Endings | None) -> None:  # noqa: ANN401 - grpc's
+        """With `endings` the last batch is an `Ending`."""
+        self._call = call
+        self._item_of = item_of
+        self._endings = endings
+        self._ahead: asyncio.Future[bytes | None] | None = None
 
+    async def next(self) -> Sequence[Item] | None:
+        """The next batch; None behind the last one."""
+        ahead, self._ahead = self._ahead, None
+        wire = await (ahead or self._read())
+        if wire is None:
+            return None
+        item = self._item_of(wire)
+        return Ending((item,)) if self._endings is not None and await self._ends(self._endings, item) else (item,)
 
-async def _read(call: Any) -> bytes | None:  # noqa: ANN401 - grpc's
-    wire = await call.read()
-    return None if wire is grpc.aio.EOF else wire
+    async def soon(self, seconds: float) -> Sequence[Item] | None:
+        """The next batch if it comes soon, or else an empty one."""
+        return await self.next() if await self._has_come(seconds) else ()
 
+    async def _ends(self, endings: Endings, item: Item) -> bool:
+        ends = endings.of(item)
+        return await self._is_over() if ends is None else ends
 
-def _has_ended(ahead: asyncio.Future[bytes | None]) -> bool:
-    return ahead.done() and not ahead.cancelled() and ahead.exception() is None and ahead.result() is None
+    async def _is_over(self) -> bool:
+        """Whether the stream ends now."""
+        if not await self._has_come(SUSPENSE) or (ahead := self._ahead) is None:
+            return False
+        return not ahead.cancelled() and ahead.exception() is None and ahead.result() is None
+
+    async def _has_come(self, seconds: float) -> bool:
+        """Read ahead; whether something came, be it the end."""
+        self._ahead = asyncio.ensure_future(self._read())
+        await asyncio.wait([self._ahead], timeout=seconds)
+        return self._ahead.done()
+
+    async def _read(self) -> bytes | None:
+        wire = await self._call.read()
+        return None if wire is grpc.aio.EOF else wire
+
+    def close(self) -> None:
+        """Give up what was read ahead."""
+        if self._ahead is not None:
+            self._ahead.cancel()

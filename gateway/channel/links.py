@@ -1,100 +1,128 @@
-"""Channels to the upstream's addresses, and which of them the next call takes (spec: DOOR-01)."""
+"""The upstream's addresses, and which of them the next call goes to (spec: DOOR-01)."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import grpc
-from google.protobuf.descriptor import MethodDescriptor
 from grpc import ChannelConnectivity as State
 
+from a2a_server.errors import A2AError, Reason
+from gateway.channel.lines import Capacity, Line, Pool
 from gateway.channel.options import ChannelOptions, UnusableOptions, target_of
 from gateway.channel.presence import Presence
 
-RENEWAL = 3.0
-"""After how many seconds without a connection a channel is made anew.
+Kind = Literal["reads", "sends", "streams"]
+"""Calls that last for different times, on connections of their own: what waits for an agent keeps no read waiting."""
 
-gRPC asks for a name that is unknown less and less often, in the end every two minutes; and a name is unknown for as
-long as the container is down. A new channel asks at once.
-"""
+GLANCE = 0.01
+"""How many seconds pass before a call that waits for a connection looks again."""
 
 _RANKS = {State.READY: 0, State.IDLE: 1, State.CONNECTING: 1}
+_NEVER = 2
+_BEST = (0, False)
 
 
 class Link:
-    """A channel to one address, with its callables kept: making one costs as much as half a call."""
+    """The ways to one address."""
 
     def __init__(self, address: str, options: ChannelOptions) -> None:
         self._target = target_of(address)
         self.presence = Presence(address)
-        self._arguments = options.arguments()
+        self._options = options
         self._credentials = options.credentials()
-        self._failing_since = 0.0
-        self.channel = self._open()
+        self.capacity = capacity = Capacity(options.calls_per_connection)
+        self.pools: dict[Kind, Pool] = {
+            "reads": Pool(self._dial, capacity, options.connections),
+            "sends": Pool(self._dial, capacity, options.connections),
+            "streams": Pool(self._dial_for_streams, capacity, options.connections),
+        }
+        for pool in self.pools.values():
+            pool.first.state()  # begins to connect
 
-    def _open(self) -> grpc.aio.Channel:
-        self._unary: dict[str, Any] = {}
-        self._streaming: dict[str, Any] = {}
-        if self._credentials is None:
-            return grpc.aio.insecure_channel(self._target, self._arguments)
-        return grpc.aio.secure_channel(self._target, self._credentials, self._arguments)
-
-    def unary(self, method: MethodDescriptor) -> Any:  # noqa: ANN401 - bytes in, bytes out; grpc's types want messages
-        name = method.full_name
-        if (call := self._unary.get(name)) is None:
-            call = self._unary[name] = self.channel.unary_unary(path_of(method))
-        return call
-
-    def streaming(self, method: MethodDescriptor) -> Any:  # noqa: ANN401 - as above
-        name = method.full_name
-        if (call := self._streaming.get(name)) is None:
-            call = self._streaming[name] = self.channel.unary_stream(path_of(method))
-        return call
+    @property
+    def channel(self) -> grpc.aio.Channel:
+        """What the upstream is asked about itself on."""
+        return self.pools["reads"].first.channel
 
     def state(self) -> State:
-        """Whether calls would go through; a channel that has fallen asleep begins to connect."""
-        state = self.channel.get_state(try_to_connect=True)
-        if state is not State.TRANSIENT_FAILURE:
-            self._failing_since = 0.0
-        elif not self._failing_since:
-            self._failing_since = time.monotonic()
-        elif time.monotonic() - self._failing_since > RENEWAL:
-            self._renew()
-        return state
+        return self.pools["reads"].first.state()
 
-    def _renew(self) -> None:
-        self.channel = self._open()  # calls on the old channel, if any still live, come to their own end
-        self._failing_since = 0.0
+    def lines(self) -> Iterator[Line]:
+        for pool in self.pools.values():
+            yield from pool
+
+    def _dial(self, *, streams: bool = False) -> grpc.aio.Channel:
+        arguments = self._options.arguments(streams=streams)
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self._target, arguments)
+        return grpc.aio.secure_channel(self._target, self._credentials, arguments)
+
+    def _dial_for_streams(self) -> grpc.aio.Channel:
+        return self._dial(streams=True)
 
 
 class Links:
-    """All channels. Within one, gRPC itself goes round the addresses that a name stands for."""
+    """All addresses. Behind one of them, gRPC itself goes round those that a name stands for."""
 
     def __init__(self, options: ChannelOptions) -> None:
         if not options.addresses:
             raise UnusableOptions("upstream: needs the address of at least one server, such as 127.0.0.1:50051")
+        self._options = options
         self._links = [Link(address, options) for address in options.addresses]
         self._turn = 0
 
-    def pick(self) -> Link:
-        """The next channel that is connected; if none is, one that may be soon."""
+    async def line(self, kind: Kind, patience: float) -> tuple[Link, Line]:
+        """A line to the next address that is connected; waits while there is none, but one may be soon.
+
+        Without hope it is one that fails, and says why. So nothing is sent where nobody is, and what was not sent may
+        still go elsewhere.
+        """
+        end = time.monotonic() + patience
+        links = self._round()
+        while True:
+            found = self._look(links, kind)
+            if found is None:
+                raise self._crowded(kind)
+            link, line = found
+            if _rank(link) == _NEVER or line.state() is State.READY or time.monotonic() >= end:
+                return found
+            await asyncio.sleep(GLANCE)
+
+    def _round(self) -> Sequence[Link]:
+        """All addresses, each time beginning with the next one."""
         links = self._links
         self._turn = (self._turn + 1) % len(links)
-        return min((*links[self._turn :], *links[: self._turn]), key=_rank)
+        return (*links[self._turn :], *links[: self._turn])
+
+    @staticmethod
+    def _look(links: Sequence[Link], kind: Kind) -> tuple[Link, Line] | None:
+        """The best there is now; None when nobody has room."""
+        best: tuple[Link, Line] | None = None
+        least = (_NEVER + 1, True)
+        for link in links:
+            if (rank := (_rank(link), False)) < least and (line := link.pools[kind].pick()) is not None:
+                rank = rank[0], line.state() is not State.READY
+                if rank < least:
+                    best, least = (link, line), rank
+            if least == _BEST:
+                break
+        return best
+
+    def _crowded(self, kind: Kind) -> A2AError:
+        most = sum(link.capacity.calls for link in self._links) * self._options.connections
+        text = f"The gateway has {most} {kind} open to the agent's server, the most it may have."
+        return A2AError(Reason.OVERLOADED, text, retry_after=1)
 
     def __iter__(self) -> Iterator[Link]:
         return iter(self._links)
 
     async def close(self) -> None:
-        await asyncio.gather(*(link.channel.close() for link in self._links))
+        await asyncio.gather(*(line.channel.close() for link in self._links for line in link.lines()))
 
 
 def _rank(link: Link) -> int:
-    return _RANKS.get(link.state(), 2)
-
-
-def path_of(method: MethodDescriptor) -> str:
-    return f"/{method.containing_service.full_name}/{method.name}"
+    return _RANKS.get(link.state(), _NEVER)

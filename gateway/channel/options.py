@@ -46,11 +46,16 @@ class ChannelOptions:
     call_timeout: Seconds = 600.0
     """The same for all other unary calls, such as sends that wait for the agent. Streams may last."""
     connect_timeout: Seconds = 5.0
-    """How long opening a connection may take."""
+    """How long opening a connection may take, and how long the upstream may take to accept a stream."""
     attempts: Annotated[int, Ge(1)] = 3
     """How often a call that changes nothing is tried in all while the upstream is away."""
     max_message_bytes: Count = 256 * 1024 * 1024
     """The largest answer, or item of a stream."""
+    calls_per_connection: Count = 100
+    """How many calls of one kind a connection carries before another one is opened. Servers limit that, often to 100 or
+    128, and what is beyond waits; where one takes less, the gateway notices, at the cost of a second."""
+    connections: Count = 100
+    """Connections to one address for calls of one kind: reads, sends, streams; when all are full, calls get a 429."""
     keepalive_time: Annotated[float, Ge(10)] = 330.0
     """How long a connection with open calls may be silent before it is pinged. gRPC servers disconnect clients that
     ping more often than every five minutes, unless they are told to allow it; a2a-server allows ten seconds."""
@@ -76,11 +81,12 @@ class ChannelOptions:
             raise UnusableOptions("upstream.cert and upstream.key: need each other")
         return grpc.ssl_channel_credentials(_pem("ca", self.ca), _pem("key", self.key), _pem("cert", self.cert))
 
-    def arguments(self) -> list[tuple[str, Any]]:
-        """Spell the options as gRPC's core wants them."""
+    def arguments(self, *, streams: bool = False) -> list[tuple[str, Any]]:
+        """Spell the options as gRPC's core wants them, for a connection that carries streams or other calls."""
         arguments: list[tuple[str, Any]] = [
             ("grpc.service_config", json.dumps(self._service_config())),
             ("grpc.service_config_disable_resolution", 1),  # the name's owner has no say in this
+            ("grpc.use_local_subchannel_pool", 1),  # or equal channels share one connection
             ("grpc.max_receive_message_length", self.max_message_bytes),
             ("grpc.max_send_message_length", -1),  # what clients send is bounded at the door
             ("grpc.max_metadata_size", _LARGEST_METADATA),
@@ -94,6 +100,8 @@ class ChannelOptions:
             ("grpc.max_reconnect_backoff_ms", 1000),
             ("grpc.dns_min_time_between_resolutions_ms", 1000),
         ]
+        if streams:
+            arguments += _WINDOW
         if self.server_name:
             arguments.append(("grpc.ssl_target_name_override", self.server_name))
         return arguments
@@ -132,3 +140,6 @@ def _ms(seconds: float) -> int:
 
 
 _LARGEST_METADATA = 64 * 1024
+_WINDOW = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 64 * 1024)]
+"""What a stream may hold that its reader has not asked for. By itself it grows to megabytes, to be fast over a long
+way; but readers of streams stop reading, and what a thousand of them hold has to have a bound."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
-from typing import Any
+from typing import Self
 
 import grpc
 
 from a2a_server.errors import A2AError
-from gateway.channel.endings import Endings, one_by_one, with_ending
-from gateway.channel.presence import Presence
+from gateway.channel.attempt import Attempt, Wanted
+from gateway.channel.endings import Batches, Endings
+from gateway.channel.pauses import is_read, pauses
 from gateway.channel.refusals import pairs, refusal_of
 from gateway.channel.replay import Item, Numbers
 from gateway.upstream import Metadata
@@ -22,25 +22,28 @@ Cut = Callable[[A2AError], Awaitable[None]]
 class ChannelStream:
     """The items of a call, for as long as somebody reads them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a stream is made of
         self,
-        begin: Callable[[], tuple[Any, Presence]],
-        seconds: float | None,
+        attempt: Callable[[], Attempt],
+        wanted: Wanted,
         numbers: Numbers,
         streams: set[ChannelStream],
         *,
+        attempts: int,
         endings: Endings | None = None,
     ) -> None:
         """With `endings` the last batch is known as such."""
-        self._begin = begin
+        self._new_attempt = attempt
+        self._wanted = wanted
         self._numbers = numbers
-        self._endings = endings
-        self._seconds = seconds
         self._streams = streams
+        self._attempts = attempts
+        self._endings = endings
+        self._attempt: Attempt | None = None
+        self._batches: Batches | None = None
         self.cut: Cut | None = None
         self.ended = asyncio.Event()
         self.metadata: Metadata = ()
-        self.items: AsyncIterator[Sequence[Item]] = self._read()
 
     def on_cut(self, cut: Cut) -> None:
         """Say how the reader is told that this gateway stops; an upstream that stops tells by itself."""
@@ -49,23 +52,68 @@ class ChannelStream:
     def on_ready(self, take: Callable[[Sequence[Item]], bool]) -> None:
         """Make no use of it: gRPC wakes its reader anyway."""
 
-    async def _read(self) -> AsyncIterator[Sequence[Item]]:
-        self._streams.add(self)
-        (call, presence), numbers = self._begin(), self._numbers
+    @property
+    def items(self) -> AsyncIterator[Sequence[Item]]:
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Sequence[Item]:
+        """No generator, which would hold on to what it has yielded."""
+        if self.ended.is_set():
+            raise StopAsyncIteration
         try:
-            self.metadata = numbers.answered(pairs(await call.initial_metadata()))
-            if numbers.active:
-                yield ()  # it has been accepted, and with a cursor the first item may take its time
-            endings = self._endings
-            batches = with_ending(call, numbers.read, endings) if endings else one_by_one(call, numbers.read)
-            async with aclosing(batches):
-                async for batch in batches:
-                    presence.answered()
-                    yield batch
+            batch = await (self._begin() if self._batches is None else self._batches.next())
         except grpc.aio.AioRpcError as error:
-            presence.failed(error)
-            raise refusal_of(error, self._seconds) from None
-        finally:
-            call.cancel()  # does nothing to a call that is over
-            self._streams.discard(self)
-            self.ended.set()
+            if self._attempt is not None:
+                self._attempt.failed(error)
+            await self.aclose()
+            raise refusal_of(error, self._wanted.timeout) from None
+        except BaseException:
+            await self.aclose()
+            raise
+        if batch is None:
+            await self.aclose()
+            raise StopAsyncIteration
+        return batch
+
+    async def _begin(self) -> Sequence[Item] | None:
+        """The first batch. Until it is there, a call that changes nothing may be made again."""
+        self._streams.add(self)
+        for pause in pauses(self._attempts):
+            self._attempt = attempt = self._new_attempt()
+            try:
+                return await self._first(attempt)
+            except grpc.aio.AioRpcError as error:
+                if not (pause and self._may_help(error, attempt, pause)):
+                    raise
+                attempt.failed(error)
+                attempt.close()
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _first(self, attempt: Attempt) -> Sequence[Item] | None:
+        call, numbers = await attempt.begin(self._wanted), self._numbers
+        self.metadata = numbers.answered(pairs(await call.initial_metadata()))
+        batches = Batches(call, numbers.read, self._endings)
+        # With a cursor the first item may take its time, but the stream has been accepted.
+        first = () if numbers.active else await batches.next()
+        attempt.answered()
+        self._batches = batches
+        return first
+
+    def _may_help(self, error: grpc.aio.AioRpcError, attempt: Attempt, pause: float) -> bool:
+        """Whether to try again: what changes nothing, and what the upstream cannot have got."""
+        wanted = self._wanted
+        if error.code() is not grpc.StatusCode.UNAVAILABLE or (attempt.sent and not is_read(wanted.method)):
+            return False
+        return wanted.left is None or wanted.left > pause
+
+    async def aclose(self) -> None:
+        if self._attempt is not None:
+            self._attempt.close()
+        if self._batches is not None:
+            self._batches.close()
+        self._streams.discard(self)
+        self.ended.set()

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, cast
 
 import grpc
-from google.api import annotations_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
 from a2a_server.errors import A2AError, Reason
+from gateway.channel.attempt import Attempt, Wanted
 from gateway.channel.endings import Endings
 from gateway.channel.links import Link, Links
 from gateway.channel.options import ChannelOptions
-from gateway.channel.presence import Presence
+from gateway.channel.pauses import is_read, pauses
 from gateway.channel.refusals import ABSENT, garbled, pairs, refusal_of
 from gateway.channel.replay import Numbers
 from gateway.channel.streams import ChannelStream
 from gateway.upstream import CURRENT, Answer, Context, Metadata
-
-FIRST_PAUSE = 0.05
-"""How many seconds to wait before the second attempt; before each further one twice as long."""
 
 PATIENCE = 2.0
 """How many seconds the upstream has for a sign of life."""
@@ -62,10 +57,10 @@ class ChannelUpstream:
         if seconds is None:
             seconds = options.read_timeout if reads else options.call_timeout
         deadline = time.monotonic() + seconds
-        call = partial(self._call, method, request.SerializeToString(), metadata_of(context))
+        call = partial(self._call, method, request.SerializeToString(), metadata_of(context), deadline)
         for pause in pauses(options.attempts if reads else 1):
             try:
-                return await call(deadline - time.monotonic())
+                return await call()
             except grpc.aio.AioRpcError as error:
                 may_help = error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() + pause < deadline
                 if not pause or not may_help:
@@ -73,34 +68,39 @@ class ChannelUpstream:
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _call(self, method: MethodDescriptor, request: bytes, metadata: Metadata, seconds: float) -> Answer:
-        link = self._links.pick()
-        call = link.unary(method)(request, timeout=seconds, metadata=metadata)
+    async def _call(self, method: MethodDescriptor, request: bytes, metadata: Metadata, deadline: float) -> Answer:
+        patience = min(self._options.connect_timeout, deadline - time.monotonic())
+        link, line = await self._links.line("reads" if is_read(method) else "sends", patience)
+        line.calls += 1
         try:
+            call = line.unary(method)(request, timeout=deadline - time.monotonic(), metadata=metadata)
             answer = await call
+            metadata, trailers = pairs(await call.initial_metadata()), pairs(await call.trailing_metadata())
         except grpc.aio.AioRpcError as error:
             link.presence.failed(error)
             raise
+        finally:
+            line.calls -= 1
         link.presence.answered()
         kind = GetMessageClass(method.output_type)
         try:
-            message = kind.FromString(answer)
+            return Answer(kind.FromString(answer), metadata, trailers)
         except DecodeError:
             raise garbled(method.output_type.full_name) from None
-        return Answer(message, pairs(await call.initial_metadata()), pairs(await call.trailing_metadata()))
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> ChannelStream:
-        raw, metadata = request.SerializeToString(), metadata_of(context)
+        metadata, timeout = metadata_of(context), context.timeout
         numbers = Numbers(method, metadata)
-        asked = numbers.ask(metadata)
-
-        def begin() -> tuple[Any, Presence]:  # grpc's type wants messages
-            link = self._links.pick()
-            return link.streaming(method)(raw, timeout=context.timeout, metadata=asked), link.presence
-
-        # Only older versions say in an event that the stream ends with it.
-        endings = None if context.spoken == CURRENT else self._endings
-        return ChannelStream(begin, context.timeout, numbers, self._streams, endings=endings)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        return ChannelStream(
+            partial(Attempt, self._links, self._options.connect_timeout),
+            Wanted(method, request.SerializeToString(), numbers.ask(metadata), timeout, deadline),
+            numbers,
+            self._streams,
+            attempts=self._options.attempts,
+            # Only older versions say in an event that the stream ends with it.
+            endings=None if context.spoken == CURRENT else self._endings,
+        )
 
     async def ready(self) -> bool:
         """Whether any address serves: by grpc.health.v1, or by answering at all where there is no such service."""
@@ -136,23 +136,9 @@ async def _serves(link: Link) -> bool:
         return False
 
 
-def pauses(attempts: int) -> Iterator[float]:
-    """What to wait after each attempt; 0 after the last. Callers that failed together do not come back together."""
-    for number in range(attempts - 1):
-        yield FIRST_PAUSE * 2**number * random.uniform(0.8, 1.2)  # noqa: S311 - only to spread
-    yield 0.0
-
-
 def metadata_of(context: Context) -> Metadata:
     """Spell metadata as gRPC wants it: pairs."""
     flat: list[tuple[str, str | bytes]] = []
     for mapping in (context.metadata, context.binary):
         flat += [(name, value) for name, values in mapping.items() for value in values]
     return flat
-
-
-@lru_cache(maxsize=256)
-def is_read(method: MethodDescriptor) -> bool:
-    """Whether the annotation says GET: such a call changes nothing, and may be made again (IDEM-01)."""
-    rule = method.GetOptions().Extensions[annotations_pb2.http]
-    return bool(rule.WhichOneof("pattern") == "get")

@@ -17,8 +17,8 @@ from google.rpc import code_pb2 as code
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call
 from a2a_server.transport.options import GrpcOptions
-from gateway.channel import ChannelOptions, ChannelUpstream, links, upstream
-from gateway.channel.upstream import is_read
+from gateway.channel import ChannelOptions, ChannelUpstream, lines, pauses
+from gateway.channel.pauses import is_read
 from gateway.upstream import Context, Upstream
 from generated import a2a_pb2 as pb
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
@@ -72,7 +72,7 @@ async def test_a_read_is_not_tried_for_ever() -> None:
 
 
 async def test_a_read_is_not_tried_beyond_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(pauses, "FIRST_PAUSE", 60.0)
     flaky = Flaky(99)
     async with open_door({"GetTask": flaky}) as door, channel_to(door.address.port) as to:
         assert (await refused(get(to, Context({}, 5)))).message == "Not now."
@@ -193,7 +193,7 @@ class Dns(asyncio.DatagramProtocol):
 
 
 async def test_a_name_that_becomes_known_is_noticed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "RENEWAL", 0.1)
+    monkeypatch.setattr(lines, "RENEWAL", 0.1)
     loop = asyncio.get_running_loop()
     async with several("a") as (door,):
         transport, dns = await loop.create_datagram_endpoint(Dns, local_addr=("127.0.0.1", 0))

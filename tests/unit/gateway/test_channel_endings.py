@@ -1,7 +1,7 @@
 """Which items of a channel's stream are taken for its last one (spec: CONF-06, CONF-11)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -11,7 +11,7 @@ from a2a_server.domain import events
 from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.errors import A2AError
 from gateway.channel import endings
-from gateway.channel.endings import IN_BAND_KEY, Ending, Endings, with_ending
+from gateway.channel.endings import IN_BAND_KEY, Batches, Ending, Endings
 from gateway.channel.replay import Item
 from generated import a2a_pb2 as pb
 
@@ -79,8 +79,15 @@ class Call:
             raise found
         return found
 
-    def batches(self) -> AsyncGenerator[Sequence[Item], None]:
-        return with_ending(self, lambda wire: Item(0, wire), Endings(keep_open_on_input=False))
+    def batches(self) -> Batches:
+        return Batches(self, lambda wire: Item(0, wire), Endings(keep_open_on_input=False))
+
+
+async def following(batches: Batches) -> Sequence[Item]:
+    """The next batch, which there is."""
+    batch = await batches.next()
+    assert batch is not None
+    return batch
 
 
 def ends(batch: Sequence[Item]) -> bool:
@@ -111,7 +118,9 @@ WORKING, ASKING, DONE, UNKNOWN = (
     ],
 )
 async def test_the_last_of_a_stream_is_known_as_such(wires: list[bytes], expected: list[bool]) -> None:
-    found = [batch async for batch in Call(*wires, grpc.aio.EOF).batches()]
+    batches = Call(*wires, grpc.aio.EOF).batches()
+    found = [await following(batches) for _ in wires]
+    assert await batches.next() is None
     assert [item.wire for batch in found for item in batch] == wires
     assert [ends(batch) for batch in found] == expected
 
@@ -121,25 +130,25 @@ async def test_nobody_waits_long_for_an_end_that_does_not_come(monkeypatch: pyte
     monkeypatch.setattr(endings, "SUSPENSE", 0.01)
     call = Call(ASKING)
     batches = call.batches()
-    assert not ends(await anext(batches))
+    assert not ends(await following(batches))
     call.coming.put_nowait(DONE)
-    assert ends(await anext(batches))
-    await batches.aclose()
+    assert ends(await following(batches))
+    batches.close()
 
 
 async def test_a_stream_that_breaks_off_behind_a_question_has_not_ended_with_it() -> None:
     batches = Call(ASKING, ConnectionError("gone")).batches()
-    assert not ends(await anext(batches))
+    assert not ends(await following(batches))
     with pytest.raises(ConnectionError):
-        await anext(batches)
+        await following(batches)
 
 
 async def test_what_was_read_ahead_is_given_up_with_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endings, "SUSPENSE", 0.01)
     before = asyncio.all_tasks()
     batches = Call(ASKING).batches()
-    await anext(batches)
+    await following(batches)
     assert len(asyncio.all_tasks() - before) == 1
-    await batches.aclose()
+    batches.close()
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before

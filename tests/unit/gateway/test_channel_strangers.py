@@ -13,6 +13,7 @@ import pytest
 from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
+from grpc.aio._call import StreamStreamCall
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from gateway.channel import ChannelUpstream, upstream
@@ -20,6 +21,7 @@ from gateway.upstream import Context
 from generated.discovery_pb2 import GetAgentCardRequest
 from tests.support.world import say
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
+from tests.unit.transport.doors import open_door
 
 Handler = Callable[[bytes, Any], Awaitable[bytes]]
 
@@ -131,6 +133,44 @@ async def test_a_read_and_a_send_have_their_own_deadlines() -> None:
     async with strange({"GetTask": sleeps, "SendMessage": sleeps}, read_timeout=0.1, call_timeout=0.2) as to:
         assert "within 0.1 seconds" in (await refused(get(to))).message
         assert "within 0.2 seconds" in (await refused(to.unary(rpc("SendMessage"), say(), PLAIN))).message
+
+
+@pytest.mark.req("DOOR-01")
+async def test_a_server_that_refuses_before_it_has_read_is_understood() -> None:
+    """As proxies do that look at nothing but headers. gRPC then trips over the request, and forgets the reason."""
+
+    async def refuses(requests: Any, context: Any) -> AsyncIterator[bytes]:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "Who?")
+        yield b""
+
+    server = grpc.aio.server()
+    methods: Any = {"SendStreamingMessage": grpc.stream_stream_rpc_method_handler(refuses)}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE.full_name, methods)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with channel_to(port) as to:
+        refusals = [await refused(_items(to)) for _ in range(400)]
+        assert {(refusal.code, refusal.message) for refusal in refusals} == {(code.UNAUTHENTICATED, "Who?")}
+    await server.stop(None)
+
+
+@pytest.mark.req("DOOR-01")
+async def test_half_a_request_goes_again_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above, in the one of a hundred cases in which the call ends right while the request is written."""
+    write, failures = StreamStreamCall.write, 2
+
+    async def trips(call: Any, request: bytes) -> None:
+        nonlocal failures
+        failures -= 1
+        if failures >= 0:
+            nothing = grpc.aio.Metadata()
+            raise grpc.aio.AioRpcError(grpc.StatusCode.INTERNAL, nothing, nothing, "Internal error from Core")
+        await write(call, request)
+
+    monkeypatch.setattr(StreamStreamCall, "write", trips)
+    async with open_door() as door, channel_to(door.address.port) as to:
+        assert len(await _items(to)) == 2
+        assert len(door.seen.calls) == 1
 
 
 async def _items(to: ChannelUpstream) -> list[Any]:
