@@ -19,6 +19,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from a2a_server.errors import A2AError, Reason
 from gateway import accept
+from gateway.backlog import NOTHING, Backlog, Text
 from gateway.errors import Failure, explain, failure_of
 from gateway.options import Options
 from gateway.outbox import Outbox
@@ -39,6 +40,7 @@ class Protocol(web.RequestHandler):
     """One connection. It has no timer of its own for what comes slowly; `look` is called now and then."""
 
     __slots__ = (
+        "_backlog",
         "_body",
         "_greeted",
         "_handler",
@@ -52,6 +54,7 @@ class Protocol(web.RequestHandler):
         "draining",
         "idle",
         "loop",
+        "text",
     )
 
     def __init__(  # noqa: PLR0913 - what it is to know of the door
@@ -62,6 +65,7 @@ class Protocol(web.RequestHandler):
         loop: asyncio.AbstractEventLoop,
         options: Options,
         outbox: Outbox,
+        backlog: Backlog,
         draining: bool,
         **settings: Any,  # noqa: ANN401 - passed on
     ) -> None:
@@ -74,6 +78,9 @@ class Protocol(web.RequestHandler):
         self._handler = handler
         self._options = options
         self._outbox = outbox
+        self._backlog = backlog
+        self.text: Text = NOTHING
+        """What is being sent bit by bit, if it is long."""
         self._said = -1
         """The round of the outbox that the latest answer leaves with."""
         self._greeted = False
@@ -209,6 +216,8 @@ class Protocol(web.RequestHandler):
         if not body.is_eof():
             await self._linger(body)
         if self.writing_paused:
+            self.speak()
+            self._owe()
             await self._drain_helper()
 
     async def _linger(self, body: StreamReader) -> None:
@@ -241,6 +250,35 @@ class Protocol(web.RequestHandler):
         if self.transport is not None:
             self.transport.close()
 
+    # -- clients that read slowly
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes the transport holds."""
+        return self.transport.get_write_buffer_size() if self.transport is not None else 0
+
+    def _owe(self) -> None:
+        if self.transport is not None:
+            self._backlog.wait(self)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._owe()
+
+    def resume_writing(self) -> None:
+        self._backlog.go_on(self)
+        super().resume_writing()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._backlog.go_on(self)
+        super().connection_lost(exc)
+
+    def cut_off(self) -> None:
+        """Too much waits for clients, and for this one the most; this may be said while it is being sent something."""
+        if (transport := self.transport) is not None:
+            log.info("http.reader_slow", peer=self.peer, unsent=self.unsent)
+            self.loop.call_soon(transport.abort)
+
     # -- silence
 
     def look(self, now: float) -> None:
@@ -257,13 +295,14 @@ class Protocol(web.RequestHandler):
             self._refuse_silence()
 
     def _look_at_reader(self, now: float) -> None:
-        transport = self.transport
-        unsent = transport.get_write_buffer_size() if transport is not None else 0
+        transport, unsent = self.transport, self.unsent
         if not self._stuck_since or unsent < self._unsent:
             self._stuck_since = now
         elif transport is not None and now - self._stuck_since >= self._options.write_timeout:
             log.info("http.reader_stuck", peer=self.peer, unsent=unsent)
             transport.abort()
+        else:
+            self._owe()
         self._unsent = unsent
 
     def _refuse_silence(self) -> None:

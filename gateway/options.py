@@ -85,6 +85,8 @@ class Options:
     """How long a connection without requests is kept."""
     write_timeout: Seconds = 60.0
     """How long a client may take nothing of what it is sent before its connection is cut."""
+    max_unsent_bytes: Count = 256 * 1024 * 1024
+    """How much may wait for clients that read slowly, in all; beyond it the one for whom the most waits is cut."""
     keep_alive: Seconds = 30.0
     """After how long an idle stream gets a comment, so that nobody between takes it for dead."""
     streams_per_client: Count = 1000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 
 from a2a_server.agents import Agent, Turn
 from a2a_server.serve import Server
-from tests.support.http import SEND, Answer, Wire, get, house, once, port_of, post, wire
+from gateway.backlog import PATIENCE
+from tests.support.http import SEND, Answer, Wire, deaf, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 
 HEALTHZ = get("/healthz")
@@ -239,20 +239,6 @@ def flooded(pieces: int) -> bytes:
     return SEND.replace(b"hello", str(pieces).encode())
 
 
-@asynccontextmanager
-async def deaf(port: int) -> AsyncIterator[socket.socket]:
-    """A client that will not read, with the smallest buffer there is."""
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)  # noqa: FBT003 - socket has it so
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(client, ("127.0.0.1", port))
-    try:
-        yield client
-    finally:
-        client.close()
-
-
 @pytest.mark.req("DOOR-04", "RPLY-06")
 @pytest.mark.parametrize("kind", ["call", "stream"])
 async def test_who_takes_nothing_is_cut_and_costs_others_nothing(kind: str) -> None:
@@ -267,6 +253,30 @@ async def test_who_takes_nothing_is_cut_and_costs_others_nothing(kind: str) -> N
             assert b"TASK_STATE_COMPLETED" in other.body
             await settled(lambda: server.doors.http is not None and server.doors.http.connections == 0)
         await settled(lambda: server.pipeline.streams.count == 0)
+
+
+def unsent(server: Server) -> list[int]:
+    """What waits for each client."""
+    door: Any = server.doors.http
+    return [connection.unsent for connection in door._server.connections]  # noqa: SLF001 - nothing else tells
+
+
+@pytest.mark.req("DOOR-04", "RPLY-06")
+@pytest.mark.parametrize("kind", ["call", "stream"])
+async def test_what_waits_for_all_who_take_nothing_has_a_bound(kind: str) -> None:
+    size = 8 * 2**20
+    room = 2 * size if kind == "call" else size // 16
+    async with house(flooding, gateway={"max_unsent_bytes": room}) as server, AsyncExitStack() as stack:
+        port, loop = port_of(server), asyncio.get_running_loop()
+        task = (await once(port, post("/message:send", flooded(size // 65536)))).json["task"]
+        request = get(f"/tasks/{task['id']}") if kind == "call" else post("/message:stream", flooded(1000))
+        for _ in range(8):
+            client = await stack.enter_async_context(deaf(port))
+            await loop.sock_sendall(client, request)
+        await settled(lambda: 1 < len(unsent(server)) < 8 and all(unsent(server)))
+        assert sum(unsent(server)) <= room
+        await asyncio.sleep(PATIENCE + 0.1)
+        assert len((await once(port, get(f"/tasks/{task['id']}"))).body) > size  # in place of those who take nothing
 
 
 async def test_who_takes_little_by_little_gets_all() -> None:

@@ -33,6 +33,14 @@ def test_what_lines_are() -> None:
     assert loads(LINES.error(FAILURE))["error"]["code"] == 5  # gRPC's number, as grpc-gateway has it
 
 
+@pytest.mark.req("RPLY-06")
+@pytest.mark.parametrize("frames", [*SSE, LINES])
+@pytest.mark.parametrize("number", [0, 7])
+def test_what_is_around_a_long_event_is_around_every_event(frames: Frames, number: int) -> None:
+    before, behind = frames.around(number)
+    assert before + b"{}" + behind == frames.event(number, b"{}")
+
+
 @pytest.mark.req("SSEV-01")
 @pytest.mark.parametrize("frames", SSE)
 def test_no_error_breaks_a_frame(frames: Frames) -> None:
