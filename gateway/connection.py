@@ -31,6 +31,7 @@ MOST_HEADERS = 100
 
 _LINGER = 1.0
 """Seconds for which a body is read on and thrown away after its answer: who still sends has not seen that yet."""
+_BESIDE = len(": \r\n")
 _VERSIONS = ((1, 1), (1, 0))
 
 log = structlog.get_logger(__name__)
@@ -45,9 +46,11 @@ class Protocol(web.RequestHandler):
         "_greeted",
         "_handler",
         "_heard",
+        "_large",
         "_options",
         "_outbox",
         "_quiet_since",
+        "_run",
         "_said",
         "_stuck_since",
         "_unsent",
@@ -87,6 +90,10 @@ class Protocol(web.RequestHandler):
         """Whether there has been a request."""
         self._heard = False
         """Whether a request has begun to come."""
+        self._run = 0
+        """How much has come since the latest request's headers, and with them: the next ones' cannot be more."""
+        self._large = False
+        """Whether there may have been headers of more bytes than are let in; to add up each time would cost."""
         self._body: StreamReader | None = None
         self._quiet_since = 0.0
         self._stuck_since = 0.0
@@ -101,7 +108,12 @@ class Protocol(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
+        self._run += len(data)
+        known = len(self._messages)
         super().data_received(data)
+        if len(self._messages) > known:
+            self._large = self._large or self._run > self._options.max_header_total_bytes
+            self._run = len(data)
         if not self.idle and self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
             self._spoil_body()
 
@@ -172,6 +184,8 @@ class Protocol(web.RequestHandler):
         writer.output_size, task = 0, self._task_handler
         self._current_request = request = web.BaseRequest(message, body, self, writer, task, self.loop)  # type: ignore[arg-type]
         try:
+            if self._large:
+                _check(message, self._options.max_header_total_bytes)
             if message.version in _VERSIONS:
                 answer = await self._handler(request)
             else:
@@ -318,6 +332,12 @@ def last_words(failure: Failure) -> Reply:
     answer = Reply(failure.rest(), accept.A2A, failure.headers, status=failure.http)
     answer.closes = True
     return answer
+
+
+def _check(message: RawRequestMessage, most: int) -> None:
+    """Refuse headers that are too much together (DOOR-04)."""
+    if sum(len(name) + len(value) + _BESIDE for name, value in message.raw_headers) > most:
+        raise A2AError(Reason.HEADERS_TOO_LARGE, f"All headers together may have at most {most} bytes.")
 
 
 def _refusal(error: BaseException | None, options: Options) -> A2AError:

@@ -77,6 +77,9 @@ class Options:
     """The longest path with its query; a longer one is answered with 414."""
     max_header_bytes: Count = 8190
     """The longest request header; a longer one is answered with 431."""
+    max_header_total_bytes: Count = 12 * 1024
+    """All headers of a request together; more are answered with 431. gRPC servers take 16 KiB of metadata by default,
+    32 bytes of which they reckon for each name."""
     max_depth: Count = 64
     """How deep JSON may nest."""
     body_timeout: Seconds = 30.0

@@ -67,6 +67,45 @@ async def test_a_long_target_is_414_and_long_headers_are_431() -> None:
         assert (await once(port, get("/healthz", *many[:90]))).status == 200
 
 
+def padded(path: str, size: int, *fields: str) -> bytes:
+    """A request whose headers have this size, none of them much of it."""
+    own = [f"X-{number:02}: " for number in range(8)]
+    room = size - sum(len(line) + 2 for line in ("Host: a.example", *fields, *own))
+    own = [line + "a" * (room // 8 + (room % 8 if not number else 0)) for number, line in enumerate(own)]
+    return get(path, *fields, *own)
+
+
+@pytest.mark.req("LIMT-01", "DOOR-04")
+async def test_many_headers_that_are_large_together_are_431() -> None:
+    most = 12 * 1024
+    text = f"All headers together may have at most {most} bytes."
+    async with house(Stage().agent) as server:
+        port = port_of(server)
+        assert (await once(port, padded("/healthz", most))).status == 200
+        for path in ("/healthz", "/tasks", "/"):
+            refused(await once(port, padded(path, most + 1)), 431, "HEADERS_TOO_LARGE", text)
+        large = SEND.replace(b"hello", b"x" * 3 * most)
+        async with wire(port) as connection:  # bodies do not count, whatever came before
+            for _ in range(2):
+                assert (await connection.ask(post("/message:send", large))).status == 200
+            assert (await connection.ask(padded("/healthz", most))).status == 200
+            answer = await connection.ask(padded("/healthz", most + 1))
+            assert (answer.status, answer.headers["Connection"]) == (431, "close")
+            assert await connection.ended() == b""
+
+
+@pytest.mark.req("DOOR-04")
+@pytest.mark.parametrize("split", [1, 100, 6_000, 12_000])
+async def test_no_way_of_sending_headers_lets_more_in(split: int) -> None:
+    """Behind other requests, and in any pieces."""
+    before, much = post("/message:send") + HEALTHZ, padded("/healthz", 12 * 1024 + 1)
+    async with house(Stage().agent) as server, wire(port_of(server)) as connection:
+        await connection.send(before + much[:split])
+        await asyncio.sleep(0.01)
+        await connection.send(much[split:])
+        assert [(await connection.answer()).status for _ in range(3)] == [200, 200, 431]
+
+
 @pytest.mark.req("LIMT-01", "DOOR-04")
 async def test_deep_json_is_refused() -> None:
     def nested(depth: int) -> bytes:
