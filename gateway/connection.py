@@ -19,6 +19,7 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from a2a_server.errors import A2AError, Reason
 from gateway import accept
+from gateway.backlog import NOTHING, Backlog, Text
 from gateway.errors import Failure, explain, failure_of
 from gateway.options import Options
 from gateway.outbox import Outbox
@@ -31,6 +32,7 @@ MOST_HEADERS = 100
 
 _LINGER = 1.0
 """Seconds for which a body is read on and thrown away after its answer: who still sends has not seen that yet."""
+_BESIDE = len(": \r\n")
 _VERSIONS = ((1, 1), (1, 0))
 
 log = structlog.get_logger(__name__)
@@ -40,19 +42,23 @@ class Protocol(web.RequestHandler):
     """One connection. It has no timer of its own for what comes slowly; `look` is called now and then."""
 
     __slots__ = (
+        "_backlog",
         "_body",
         "_greeted",
         "_handler",
         "_heard",
+        "_large",
         "_options",
         "_outbox",
         "_quiet_since",
+        "_run",
         "_said",
         "_stuck_since",
         "_unsent",
         "draining",
         "idle",
         "loop",
+        "text",
     )
 
     def __init__(  # noqa: PLR0913 - what it is to know of the door
@@ -63,6 +69,7 @@ class Protocol(web.RequestHandler):
         loop: asyncio.AbstractEventLoop,
         options: Options,
         outbox: Outbox,
+        backlog: Backlog,
         draining: bool,
         **settings: Any,  # noqa: ANN401 - passed on
     ) -> None:
@@ -75,12 +82,19 @@ class Protocol(web.RequestHandler):
         self._handler = handler
         self._options = options
         self._outbox = outbox
+        self._backlog = backlog
+        self.text: Text = NOTHING
+        """What is being sent bit by bit, if it is long."""
         self._said = -1
         """The round of the outbox that the latest answer leaves with."""
         self._greeted = False
         """Whether there has been a request."""
         self._heard = False
         """Whether a request has begun to come."""
+        self._run = 0
+        """How much has come since the latest request's headers, and with them: the next ones' cannot be more."""
+        self._large = False
+        """Whether there may have been headers of more bytes than are let in; to add up each time would cost."""
         self._body: StreamReader | None = None
         self._quiet_since = 0.0
         self._stuck_since = 0.0
@@ -95,7 +109,12 @@ class Protocol(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
+        self._run += len(data)
+        known = len(self._messages)
         super().data_received(data)
+        if len(self._messages) > known:
+            self._large = self._large or self._run > self._options.max_header_total_bytes
+            self._run = len(data)
         if not self.idle and self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
             self._spoil_body()
 
@@ -167,6 +186,8 @@ class Protocol(web.RequestHandler):
         writer.output_size, task = 0, self._task_handler
         self._current_request = request = web.BaseRequest(message, body, self, writer, task, self.loop)  # type: ignore[arg-type]
         try:
+            if self._large:
+                _check(message, self._options.max_header_total_bytes)
             if message.version in _VERSIONS:
                 answer = await self._handler(request)
             else:
@@ -213,6 +234,8 @@ class Protocol(web.RequestHandler):
         if not body.is_eof():
             await self._linger(body)
         if self.writing_paused:
+            self.speak()
+            self._owe()
             await self._drain_helper()
 
     async def _linger(self, body: StreamReader) -> None:
@@ -245,6 +268,35 @@ class Protocol(web.RequestHandler):
         if self.transport is not None:
             self.transport.close()
 
+    # -- clients that read slowly
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes the transport holds."""
+        return self.transport.get_write_buffer_size() if self.transport is not None else 0
+
+    def _owe(self) -> None:
+        if self.transport is not None:
+            self._backlog.wait(self)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._owe()
+
+    def resume_writing(self) -> None:
+        self._backlog.go_on(self)
+        super().resume_writing()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._backlog.go_on(self)
+        super().connection_lost(exc)
+
+    def cut_off(self) -> None:
+        """Too much waits for clients, and for this one the most; this may be said while it is being sent something."""
+        if (transport := self.transport) is not None:
+            log.info("http.reader_slow", peer=self.peer, unsent=self.unsent)
+            self.loop.call_soon(transport.abort)
+
     # -- silence
 
     def look(self, now: float) -> None:
@@ -274,13 +326,14 @@ class Protocol(web.RequestHandler):
             self._resume_transport_reading()
 
     def _look_at_reader(self, now: float) -> None:
-        transport = self.transport
-        unsent = transport.get_write_buffer_size() if transport is not None else 0
+        transport, unsent = self.transport, self.unsent
         if not self._stuck_since or unsent < self._unsent:
             self._stuck_since = now
         elif transport is not None and now - self._stuck_since >= self._options.write_timeout:
             log.info("http.reader_stuck", peer=self.peer, unsent=unsent)
             transport.abort()
+        else:
+            self._owe()
         self._unsent = unsent
 
     def _refuse_silence(self) -> None:
@@ -296,6 +349,12 @@ def last_words(failure: Failure) -> Reply:
     answer = Reply(failure.rest(), accept.A2A, failure.headers, status=failure.http)
     answer.closes = True
     return answer
+
+
+def _check(message: RawRequestMessage, most: int) -> None:
+    """Refuse headers that are too much together (DOOR-04)."""
+    if sum(len(name) + len(value) + _BESIDE for name, value in message.raw_headers) > most:
+        raise A2AError(Reason.HEADERS_TOO_LARGE, f"All headers together may have at most {most} bytes.")
 
 
 def _refusal(error: BaseException | None, options: Options) -> A2AError:

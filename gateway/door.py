@@ -11,6 +11,7 @@ from typing import Any, cast
 import structlog
 from aiohttp import web
 
+from gateway.backlog import Backlog
 from gateway.connection import MOST_HEADERS, Handler, Protocol
 from gateway.options import Options
 from gateway.outbox import Outbox
@@ -78,6 +79,7 @@ class Server(web.Server):
         self._answer = handler
         self._options = options
         self._outbox = Outbox(asyncio.get_running_loop())
+        self._backlog = Backlog(options.max_unsent_bytes)
         self._draining = False
 
     def __call__(self) -> Protocol:
@@ -88,6 +90,7 @@ class Server(web.Server):
             loop=asyncio.get_running_loop(),
             options=options,
             outbox=self._outbox,
+            backlog=self._backlog,
             draining=self._draining,
             keepalive_timeout=options.idle_timeout,
             access_log=None,

@@ -28,6 +28,10 @@ class Frames(Protocol):
 
     def event(self, number: int, json: bytes) -> bytes: ...
 
+    def around(self, number: int) -> tuple[bytes, bytes]:
+        """What stands before and behind the JSON of an event that is too long to be put together."""
+        ...
+
     def error(self, failure: Failure) -> bytes: ...
 
 
@@ -40,6 +44,9 @@ class RestFrames:
 
     def event(self, number: int, json: bytes) -> bytes:
         return b"id: %d\ndata: %b\n\n" % (number, json) if number else b"data: %b\n\n" % json
+
+    def around(self, number: int) -> tuple[bytes, bytes]:
+        return b"id: %d\ndata: " % number if number else b"data: ", b"\n\n"
 
     def error(self, failure: Failure) -> bytes:
         return b"event: error\ndata: %b\n\n" % failure.rest()
@@ -59,6 +66,9 @@ class JsonRpcFrames:
     def event(self, number: int, json: bytes) -> bytes:
         return b"id: %d\n%b%b}\n\n" % (number, self._head, json) if number else b"%b%b}\n\n" % (self._head, json)
 
+    def around(self, number: int) -> tuple[bytes, bytes]:
+        return b"id: %d\n%b" % (number, self._head) if number else self._head, b"}\n\n"
+
     def error(self, failure: Failure) -> bytes:
         error = orjson.dumps(failure.jsonrpc_error())
         return b'event: error\ndata: {"jsonrpc":"2.0","id":%b,"error":%b}\n\n' % (self._id, error)
@@ -74,6 +84,10 @@ class NdjsonFrames:
     def event(self, number: int, json: bytes) -> bytes:
         del number  # a line has no place for it
         return b'{"result":%b}\n' % json
+
+    def around(self, number: int) -> tuple[bytes, bytes]:
+        del number
+        return b'{"result":', b"}\n"
 
     def error(self, failure: Failure) -> bytes:
         return failure.ndjson() + b"\n"
@@ -92,6 +106,10 @@ class JsonRpcLines:
     def event(self, number: int, json: bytes) -> bytes:
         del number  # as above
         return b'%b"result":%b}\n' % (self._head, json)
+
+    def around(self, number: int) -> tuple[bytes, bytes]:
+        del number
+        return b'%b"result":' % self._head, b"}\n"
 
     def error(self, failure: Failure) -> bytes:
         return b'%b"error":%b}\n' % (self._head, orjson.dumps(failure.jsonrpc_error()))

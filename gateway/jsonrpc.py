@@ -22,7 +22,7 @@ from gateway.options import Options
 from gateway.profiles import Profile
 from gateway.replies import Answering, Reply
 
-_HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 503})
+_HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 431, 503})
 """Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
 
 NULL = b"null"

@@ -88,6 +88,9 @@ class Options:
     """The longest path with its query; a longer one is answered with 414."""
     max_header_bytes: Count = 8190
     """The longest request header; a longer one is answered with 431."""
+    max_header_total_bytes: Count = 12 * 1024
+    """All headers of a request together; more are answered with 431. gRPC servers take 16 KiB of metadata by default,
+    32 bytes of which they reckon for each name."""
     max_depth: Count = 64
     """How deep JSON may nest."""
     body_timeout: Seconds = 30.0
@@ -96,6 +99,8 @@ class Options:
     """How long a connection without requests is kept."""
     write_timeout: Seconds = 60.0
     """How long a client may take nothing of what it is sent before its connection is cut."""
+    max_unsent_bytes: Count = 256 * 1024 * 1024
+    """How much may wait for clients that read slowly, in all; beyond it the one for whom the most waits is cut."""
     keep_alive: Seconds = 30.0
     """After how long an idle stream gets a comment, so that nobody between takes it for dead."""
     streams_per_client: Count = 1000

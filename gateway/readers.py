@@ -67,7 +67,8 @@ class Place:
 
     def idle_since(self, line: float) -> bool:
         """Whether a comment is due; a client that does not read has enough to read."""
-        return self.response is not None and self.last < line and not self.request.protocol.writing_paused
+        response = self.response
+        return response is not None and self.last < line and response.whole and not response.paused
 
     def breathe(self) -> None:
         """Show that the stream lives."""

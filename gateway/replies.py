@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from aiohttp import web
+
+from gateway.backlog import NOTHING, Text
 
 SERVER = "a2a-server"
 
@@ -19,6 +21,8 @@ _HTTP_1_1 = (1, 1)
 _OK = 200  # to find a member of an enum costs more than all else that is asked about an answer
 _FRESH = b"Cache-Control: no-store\r\n"
 """What an answer says is for its caller, and soon out of date."""
+_SLICE = 256 * 1024
+"""How much of a long text a transport holds at once: over TLS that is a copy."""
 _BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
@@ -79,16 +83,32 @@ class Reply:
         return b"".join(lines if head else [*lines, self.body])
 
 
+class Long:
+    """An event with a text that is not put together with what stands around it."""
+
+    __slots__ = ("before", "behind", "text")
+
+    def __init__(self, before: bytes, text: Text, behind: bytes) -> None:
+        self.before = before
+        self.text = text
+        self.behind = behind
+
+
+Piece = bytes | Long
+
+
 class Flow:
     """An answer that is written bit by bit; chunked, or up to the connection's end for HTTP/1.0."""
 
-    __slots__ = ("_protocol", "_request", "chunked", "keep_alive")
+    __slots__ = ("_protocol", "_request", "chunked", "keep_alive", "whole")
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
         self._protocol = request.protocol
         self.chunked = request.version >= _HTTP_1_1
         self.keep_alive: bool | None = request.keep_alive and self.chunked
+        self.whole = True
+        """Whether no event is half written, so that something else may be said."""
 
     def head(self, content_type: str, fields: Fields) -> bytes:
         lines = [_head(200, content_type), _date(int(time.time()))]
@@ -103,12 +123,19 @@ class Flow:
         """Data as it has to be sent."""
         return b"%x\r\n%b\r\n" % (len(data), data) if self.chunked else data
 
+    def long(self, before: bytes, text: Text, behind: bytes) -> Long:
+        """An event as it has to be sent."""
+        if not self.chunked:
+            return Long(before, text, behind)
+        size = len(before) + len(text.json) + len(behind)
+        return Long(b"%x\r\n%b" % (size, before), text, b"%b\r\n" % behind)
+
     @property
     def paused(self) -> bool:
         """Whether so much is unsent that the client has to be waited for."""
         return self._protocol.writing_paused
 
-    def hand(self, framed: bytes) -> None:
+    def hand(self, framed: bytes | memoryview) -> None:
         """Hand bytes over as they are, without waiting for anybody."""
         transport = self._protocol.transport
         if transport is None or transport.is_closing():
@@ -119,6 +146,33 @@ class Flow:
         """Wait while the client does not read."""
         if self._protocol.writing_paused:
             await self._request.writer.drain()
+
+    async def pour(self, pieces: list[Piece]) -> None:
+        """Hand over much, no faster than the client takes it. What is done with leaves the list."""
+        while pieces:
+            piece = pieces.pop(0)
+            if isinstance(piece, bytes):
+                self.hand(piece)
+            else:
+                await self._pour(piece)
+            await self.room()
+
+    async def _pour(self, event: Long) -> None:
+        self.whole = False
+        self.hand(event.before)
+        connection = cast("Any", self._protocol)
+        connection.text = event.text
+        json = memoryview(event.text.json)  # slices of it are no copies
+        try:
+            for start in range(0, len(json), _SLICE):
+                self.hand(json[start : start + _SLICE])
+                await self.room()
+        finally:
+            # If the client has left, the error keeps this frame for a while.
+            connection.text = event.text = NOTHING
+            del json
+        self.hand(event.behind)
+        self.whole = True
 
     async def write(self, data: bytes) -> None:
         self.hand(self.framed(data))

@@ -17,6 +17,7 @@ from a2a_server.ports.store import Store
 
 _RECENT = 512
 _BATCH = 256
+_BYTES = 1024 * 1024
 
 
 class EventLog:
@@ -129,17 +130,30 @@ class Channel:
             reader.hand_over()
 
     def ready(self, position: int) -> Sequence[Entry]:
-        """What follows `position`, if the shared entries go back that far: the same object for all who are there."""
+        """What follows `position`, or the first of it, if the shared entries go back that far.
+
+        It is the same object for all who are there.
+        """
         if self._ready_after != (position, self.head):
             recent = self.recent
             near = bool(recent) and recent[0].number <= position + 1
-            self._ready = recent[position + 1 - recent[0].number :] if near else ()
+            self._ready = portion(recent[position + 1 - recent[0].number :]) if near else ()
             self._ready_after = position, self.head
         return self._ready
 
     async def after(self, position: int) -> Sequence[Entry]:
         """What follows `position`: from the shared entries, or from the store for a reader that fell behind them."""
-        return self.ready(position) or await self.log.store.entries(self.task_id, position, _BATCH)
+        return self.ready(position) or portion(await self.log.store.entries(self.task_id, position, _BATCH))
+
+
+def portion(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """The first of these: as many as a reader may hold that takes long. More come when it has taken them."""
+    room = _BYTES
+    for count, entry in enumerate(entries):
+        room -= len(entry.wire)
+        if room < 0 and count:
+            return entries[:count]
+    return entries
 
 
 class Reader:
@@ -179,8 +193,12 @@ class Reader:
 
     def hand_over(self) -> None:
         """Have what is ready taken, or wake whoever waits for it."""
-        if self._waiter is not None and not self._waiter.done() and not self._taken():
-            self._waiter.set_result(None)
+        if self._waiter is None or self._waiter.done():
+            return
+        while self._taken():
+            if self.position >= self._channel.head:
+                return
+        self._waiter.set_result(None)
 
     def _taken(self) -> bool:
         channel = self._channel

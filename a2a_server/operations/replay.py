@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.errors import Violation, refuse
 from a2a_server.operations.call import Ending, Entries, Take
-from a2a_server.operations.log import Reader
+from a2a_server.operations.log import Reader, portion
 from a2a_server.operations.stream import Relay
 from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.store import Record
@@ -42,26 +43,42 @@ def cursor_of(values: Sequence[str]) -> int | None:
     return int(text)
 
 
+class Standing(NamedTuple):
+    """How far a task has come; all that a stream has to know of it, which may last longer than the task is of use."""
+
+    task_id: str
+    number: int
+    over: bool
+
+
+def standing_of(record: Record) -> Standing:
+    return Standing(record.task.id, record.number, is_terminal(record.task.status.state))
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """Reads from the store, however far back, until it has caught up with the log; only then it counts as a reader."""
 
     relay: Relay
 
-    async def __call__(self, reader: Reader, record: Record, cursor: int, take: Take | None) -> AsyncIterator[Entries]:
+    async def __call__(
+        self, reader: Reader, standing: Standing, cursor: int, take: Take | None
+    ) -> AsyncIterator[Entries]:
         """Every event after the cursor, up to the one that closes streams, or to the end of a finished task.
 
         The first batch may be empty: it says that the cursor is good, and that there is nothing to show yet.
         """
-        task, head = record.task, record.number
+        task_id, head, over = standing
         if cursor > head:
             refuse([Violation(NAME, f"must be at most {head}, the number of the task's latest event")])
         first, full = True, True
         reader.position = cursor
         while full:
-            entries = await self.relay.shop.store.entries(task.id, reader.position, _BATCH)
-            _check_unbroken(entries, reader.position, head)
-            full = len(entries) == _BATCH
+            found = await self.relay.shop.store.entries(task_id, reader.position, _BATCH)
+            _check_unbroken(found, reader.position, head)
+            entries = portion(found)
+            full = len(found) == _BATCH or len(entries) < len(found)
+            del found
             reader.position = entries[-1].number if entries else reader.position
             shown, closed = self._cut(entries, head)
             if closed:
@@ -70,7 +87,7 @@ class Replay:
             if shown or first:
                 yield shown
             first = False
-        if not is_terminal(task.status.state):
+        if not over:
             async for entries in self.relay.follow(reader, take):
                 yield entries
 

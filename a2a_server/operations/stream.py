@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
+from weakref import WeakValueDictionary
 
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.views import trim
@@ -34,6 +36,32 @@ class Endings:
         return self._ending
 
 
+class First(list[Entry]):
+    """What a stream begins with."""
+
+    __slots__ = ("__weakref__",)
+
+
+class Firsts:
+    """Streams of a task that begin with the same share it where it is long: readers may be slow, and many."""
+
+    __slots__ = ("_shared",)
+
+    def __init__(self) -> None:
+        self._shared: WeakValueDictionary[tuple[int, bytes], First] = WeakValueDictionary()
+
+    def of(self, entry: Entry) -> Entries:
+        if len(entry.wire) <= _LONG:
+            return (entry,)
+        key = entry.number, entry.wire
+        if (first := self._shared.get(key)) is None:
+            first = self._shared[key] = First((entry,))
+        return first
+
+
+_LONG: Final = 256 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Relay:
     """Turns what a reader reads into what a stream shows."""
@@ -41,12 +69,13 @@ class Relay:
     shop: Workshop
     keep_open_on_input: bool = False
     endings: Endings = field(default_factory=Endings)
+    firsts: Firsts = field(default_factory=Firsts)
 
     def first(self, task: pb.Task, number: int, history: int | None) -> Entries:
         """The task as the first item; later items take the reader from there (STRM-01, HIST-06)."""
         shown = pb.StreamResponse(task=task)  # a copy: the task may be an entry's, which others read as well
         trim(shown.task, history, cap=self.shop.limits.history_cap)
-        return (Entry.of(number, shown),)
+        return self.firsts.of(Entry.of(number, shown))
 
     async def follow(self, reader: Reader, take: Take | None, ticket: Ticket | None = None) -> AsyncIterator[Entries]:
         """Status and artifact events up to the one that closes the stream (STRM-03, STRM-04, CONF-06)."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.validation import check_subscribe
 from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call, Entries
 from a2a_server.operations.gates import Gates
-from a2a_server.operations.replay import Replay, cursor_of
+from a2a_server.operations.replay import Replay, cursor_of, standing_of
 from a2a_server.operations.run import shutting_down
 from a2a_server.operations.runs import Runs
 from a2a_server.operations.stream import Relay
@@ -34,15 +33,19 @@ class SubscribeToTask:
             raise shutting_down()
         with self.relay.shop.log.reader(request.id, 0) as reader:
             record = await self.runs.find(call.scope, request.id)
+            standing = standing_of(record)
             if cursor is not None:
-                async for entries in self.replay(reader, record, cursor, call.take):
+                del record  # here and below: it may take long until the task ends, and be much
+                async for entries in self.replay(reader, standing, cursor, call.take):
                     yield entries
                 return
-            if is_terminal(record.task.status.state):
+            if standing.over:
                 raise TaskOverError(record.task)
-            reader.position = record.number
-            yield self.relay.first(record.task, record.number, None)
-            del record  # it may take long until the task ends
+            reader.position = standing.number
+            first = self.relay.first(record.task, standing.number, None)
+            del record
+            yield first
+            del first
             async for entries in self.relay.follow(reader, call.take):
                 yield entries
 

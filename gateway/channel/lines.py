@@ -24,6 +24,8 @@ long as the container is down. A new channel asks at once.
 LESSON = 60.0
 """How many seconds the gateway believes that an upstream takes fewer calls than it was told."""
 
+_READY, _FAILING = State.READY, State.TRANSIENT_FAILURE
+
 Dial = Callable[[], grpc.aio.Channel]
 
 
@@ -79,7 +81,7 @@ class Line:
     def state(self) -> State:
         """Whether calls would go through; a channel that has fallen asleep begins to connect."""
         state = self.channel.get_state(try_to_connect=True)
-        if state is not State.TRANSIENT_FAILURE:
+        if state is not _FAILING:
             self._failing_since = 0.0
         elif not self._failing_since:
             self._failing_since = time.monotonic()
@@ -99,21 +101,23 @@ class Pool:
         self.first = Line(dial)
         self._lines = [self.first]
 
-    def pick(self) -> Line | None:
-        """A line with room, connected if possible; another one when all have enough, None when there may be no more.
+    def pick(self) -> tuple[Line, bool] | None:
+        """A line with room, connected if possible, and whether it is; None when there may be no more.
 
-        The first ones are filled first: what is not needed for half an hour gRPC lets go by itself.
+        Another one is opened when all carry enough. The first ones are filled first: what is not needed for half an
+        hour gRPC lets go by itself.
         """
         spare: Line | None = None
+        most = self._capacity.calls
         for line in self._lines:
-            if line.calls < self._capacity.calls:
-                if line.state() is State.READY:
-                    return line
+            if line.calls < most:
+                if line.state() is _READY:
+                    return line, True
                 spare = spare or line
         if spare is None and len(self._lines) < self._most:
             spare = Line(self._dial)
             self._lines.append(spare)
-        return spare
+        return None if spare is None else (spare, False)
 
     def __iter__(self) -> Iterator[Line]:
         return iter(self._lines)

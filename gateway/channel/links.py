@@ -21,9 +21,8 @@ Kind = Literal["reads", "sends", "streams"]
 GLANCE = 0.01
 """How many seconds pass before a call that waits for a connection looks again."""
 
-_RANKS = {State.READY: 0, State.IDLE: 1, State.CONNECTING: 1}
-_NEVER = 2
-_BEST = (0, False)
+_READY, _HOPED_FOR, _HOPELESS = range(3)
+_RANKS = {State.READY: _READY, State.IDLE: _HOPED_FOR, State.CONNECTING: _HOPED_FOR}
 
 
 class Link:
@@ -81,36 +80,42 @@ class Links:
         Without hope it is one that fails, and says why. So nothing is sent where nobody is, and what was not sent may
         still go elsewhere.
         """
-        end = time.monotonic() + patience
+        end = 0.0
         links = self._round()
         while True:
-            found = self._look(links, kind)
+            rank, found = self._look(links, kind)
             if found is None:
                 raise self._crowded(kind)
-            link, line = found
-            if _rank(link) == _NEVER or line.state() is State.READY or time.monotonic() >= end:
+            if rank != _HOPED_FOR:
+                return found
+            end = end or time.monotonic() + patience
+            if time.monotonic() >= end:
                 return found
             await asyncio.sleep(GLANCE)
 
     def _round(self) -> Sequence[Link]:
         """All addresses, each time beginning with the next one."""
         links = self._links
+        if len(links) == 1:
+            return links
         self._turn = (self._turn + 1) % len(links)
         return (*links[self._turn :], *links[: self._turn])
 
     @staticmethod
-    def _look(links: Sequence[Link], kind: Kind) -> tuple[Link, Line] | None:
-        """The best there is now; None when nobody has room."""
-        best: tuple[Link, Line] | None = None
-        least = (_NEVER + 1, True)
+    def _look(links: Sequence[Link], kind: Kind) -> tuple[int, tuple[Link, Line] | None]:
+        """The best there is now, and how good that is; None when nobody has room."""
+        least, best = _HOPELESS + 1, None
         for link in links:
-            if (rank := (_rank(link), False)) < least and (line := link.pools[kind].pick()) is not None:
-                rank = rank[0], line.state() is not State.READY
+            rank = _RANKS.get(link.state(), _HOPELESS)
+            if rank < least and (picked := link.pools[kind].pick()) is not None:
+                line, ready = picked
+                if rank == _READY and not ready:
+                    rank = _HOPED_FOR
                 if rank < least:
-                    best, least = (link, line), rank
-            if least == _BEST:
-                break
-        return best
+                    least, best = rank, (link, line)
+                if rank == _READY:
+                    break
+        return least, best
 
     def _crowded(self, kind: Kind) -> A2AError:
         most = sum(link.capacity.calls for link in self._links) * self._options.connections
@@ -122,7 +127,3 @@ class Links:
 
     async def close(self) -> None:
         await asyncio.gather(*(line.channel.close() for link in self._links for line in link.lines()))
-
-
-def _rank(link: Link) -> int:
-    return _RANKS.get(link.state(), _NEVER)

@@ -15,7 +15,8 @@ ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEED
 """What gRPC says when nobody answers."""
 
 _TOO_LARGE = "message larger than max"
-_HERE = "CLIENT: "
+_TOO_MUCH = "metadata size exceeds"
+_HERE, _HERE_TOO = "CLIENT: ", "Stream removed"
 """How gRPC marks what this end of the call has found."""
 
 
@@ -31,6 +32,8 @@ def refusal_of(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError |
         return deadline_exceeded(seconds)
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
         return _too_large(text)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_MUCH in text:
+        return _too_much(text)
     return StatusError(status_pb2.Status(code=code.value[0], message=text), trailers)
 
 
@@ -53,6 +56,12 @@ def _too_large(text: str) -> A2AError:
     if _HERE in text:
         return A2AError(Reason.INTERNAL, "The answer is larger than this gateway takes.")
     return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server takes.")
+
+
+def _too_much(text: str) -> A2AError:
+    if text.startswith(_HERE_TOO):
+        return A2AError(Reason.INTERNAL, "The answer's metadata is more than this gateway takes.")
+    return A2AError(Reason.HEADERS_TOO_LARGE, "The headers are more than the agent's server takes.")
 
 
 def _detailed(trailers: Metadata) -> status_pb2.Status | None:

@@ -258,3 +258,21 @@ async def test_a_deadline_ends_a_call_and_a_stream_in_our_own_process(open_world
 
 def test_cookies_are_not_forwarded_by_default() -> None:
     assert "cookie" not in FORWARDED
+
+
+# -- how much
+
+
+@pytest.mark.req("DOOR-04", "DOOR-10")
+@pytest.mark.parametrize("count", [2, 40, 97])
+async def test_as_many_headers_as_are_let_in_reach_the_server(
+    open_world: tuple[world.World, Stage], count: int
+) -> None:
+    """A name costs a gRPC server more than the door reckons; all the same there is room for all that it lets in."""
+    opened, _ = open_world
+    names = [f"grpc-metadata-{number:02}: " for number in range(count)]
+    room = 12 * 1024 - len("Host: a.example\r\n") - sum(len(name) + 2 for name in names)
+    filled = [name + "a" * (room // count) for name in names]
+    assert (await once(port_of(opened), get("/tasks", *filled))).status == 200
+    answer = await once(port_of(opened), get("/tasks", *filled, "X-One-More: " + "a" * count))
+    assert (answer.status, answer.reason) == (431, "HEADERS_TOO_LARGE")

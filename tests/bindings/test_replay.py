@@ -343,6 +343,26 @@ async def test_who_replays_slowly_is_no_slow_reader(store: Store) -> None:
         assert seen == numbers(await on_the_wire(world, task.id))
 
 
+@pytest.mark.req("RPLY-02", "RPLY-06")
+async def test_much_is_replayed_bit_by_bit(store: Store) -> None:
+    """Whoever reads slowly holds one batch."""
+
+    async def act(request: TurnRequest, outlet: Outlet) -> None:
+        for number in range(10):
+            outlet.emit(chunk(f"{number},".ljust(300_000), append=number > 0))
+            await outlet.room()
+        outlet.emit(status(COMPLETED))
+
+    async with place(Actor(act), "local", store=store) as (world, upstream):
+        task = await world.send(say())
+        stream = await subscribe(upstream, task.id, 0)
+        batches = [batch async for batch in stream.items]
+        assert max(sum(len(item.wire) for item in batch) for batch in batches) < 2**20
+        whole = await on_the_wire(world, task.id)
+        assert [item.number for batch in batches for item in batch] == numbers(whole)
+        await at_rest(world)
+
+
 @pytest.mark.req("RPLY-02", "ERRS-05", "GEN-03")
 @pytest.mark.parametrize("cursor", ["abc", "-1", "1.0", "+1", " 1", "1 ", "٣", "0x1", "9" * 19, "1,2", "\u00b2"])
 async def test_a_cursor_is_a_number(cursor: str) -> None:

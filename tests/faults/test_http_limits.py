@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 
 from a2a_server.agents import Agent, Turn
 from a2a_server.serve import Server
-from tests.support.http import SEND, Answer, Wire, get, house, once, port_of, post, wire
+from gateway.backlog import PATIENCE
+from tests.support.http import SEND, Answer, Wire, deaf, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 
 HEALTHZ = get("/healthz")
@@ -65,6 +65,45 @@ async def test_a_long_target_is_414_and_long_headers_are_431() -> None:
         many = [f"X-{number}: a" for number in range(120)]
         refused(await once(port, get("/healthz", *many)), 431, "HEADERS_TOO_LARGE", "at most 100 headers")
         assert (await once(port, get("/healthz", *many[:90]))).status == 200
+
+
+def padded(path: str, size: int, *fields: str) -> bytes:
+    """A request whose headers have this size, none of them much of it."""
+    own = [f"X-{number:02}: " for number in range(8)]
+    room = size - sum(len(line) + 2 for line in ("Host: a.example", *fields, *own))
+    own = [line + "a" * (room // 8 + (room % 8 if not number else 0)) for number, line in enumerate(own)]
+    return get(path, *fields, *own)
+
+
+@pytest.mark.req("LIMT-01", "DOOR-04")
+async def test_many_headers_that_are_large_together_are_431() -> None:
+    most = 12 * 1024
+    text = f"All headers together may have at most {most} bytes."
+    async with house(Stage().agent) as server:
+        port = port_of(server)
+        assert (await once(port, padded("/healthz", most))).status == 200
+        for path in ("/healthz", "/tasks", "/"):
+            refused(await once(port, padded(path, most + 1)), 431, "HEADERS_TOO_LARGE", text)
+        large = SEND.replace(b"hello", b"x" * 3 * most)
+        async with wire(port) as connection:  # bodies do not count, whatever came before
+            for _ in range(2):
+                assert (await connection.ask(post("/message:send", large))).status == 200
+            assert (await connection.ask(padded("/healthz", most))).status == 200
+            answer = await connection.ask(padded("/healthz", most + 1))
+            assert (answer.status, answer.headers["Connection"]) == (431, "close")
+            assert await connection.ended() == b""
+
+
+@pytest.mark.req("DOOR-04")
+@pytest.mark.parametrize("split", [1, 100, 6_000, 12_000])
+async def test_no_way_of_sending_headers_lets_more_in(split: int) -> None:
+    """Behind other requests, and in any pieces."""
+    before, much = post("/message:send") + HEALTHZ, padded("/healthz", 12 * 1024 + 1)
+    async with house(Stage().agent) as server, wire(port_of(server)) as connection:
+        await connection.send(before + much[:split])
+        await asyncio.sleep(0.01)
+        await connection.send(much[split:])
+        assert [(await connection.answer()).status for _ in range(3)] == [200, 200, 431]
 
 
 @pytest.mark.req("LIMT-01", "DOOR-04")
@@ -239,20 +278,6 @@ def flooded(pieces: int) -> bytes:
     return SEND.replace(b"hello", str(pieces).encode())
 
 
-@asynccontextmanager
-async def deaf(port: int) -> AsyncIterator[socket.socket]:
-    """A client that will not read, with the smallest buffer there is."""
-    client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    client.setblocking(False)  # noqa: FBT003 - socket has it so
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(client, ("127.0.0.1", port))
-    try:
-        yield client
-    finally:
-        client.close()
-
-
 @pytest.mark.req("DOOR-04", "RPLY-06")
 @pytest.mark.parametrize("kind", ["call", "stream"])
 async def test_who_takes_nothing_is_cut_and_costs_others_nothing(kind: str) -> None:
@@ -267,6 +292,30 @@ async def test_who_takes_nothing_is_cut_and_costs_others_nothing(kind: str) -> N
             assert b"TASK_STATE_COMPLETED" in other.body
             await settled(lambda: server.doors.http is not None and server.doors.http.connections == 0)
         await settled(lambda: server.pipeline.streams.count == 0)
+
+
+def unsent(server: Server) -> list[int]:
+    """What waits for each client."""
+    door: Any = server.doors.http
+    return [connection.unsent for connection in door._server.connections]  # noqa: SLF001 - nothing else tells
+
+
+@pytest.mark.req("DOOR-04", "RPLY-06")
+@pytest.mark.parametrize("kind", ["call", "stream"])
+async def test_what_waits_for_all_who_take_nothing_has_a_bound(kind: str) -> None:
+    size = 8 * 2**20
+    room = 2 * size if kind == "call" else size // 16
+    async with house(flooding, gateway={"max_unsent_bytes": room}) as server, AsyncExitStack() as stack:
+        port, loop = port_of(server), asyncio.get_running_loop()
+        task = (await once(port, post("/message:send", flooded(size // 65536)))).json["task"]
+        request = get(f"/tasks/{task['id']}") if kind == "call" else post("/message:stream", flooded(1000))
+        for _ in range(8):
+            client = await stack.enter_async_context(deaf(port))
+            await loop.sock_sendall(client, request)
+        await settled(lambda: 1 < len(unsent(server)) < 8 and all(unsent(server)))
+        assert sum(unsent(server)) <= room
+        await asyncio.sleep(PATIENCE + 0.1)
+        assert len((await once(port, get(f"/tasks/{task['id']}"))).body) > size  # in place of those who take nothing
 
 
 async def test_who_takes_little_by_little_gets_all() -> None:

@@ -42,6 +42,7 @@ OPTIONS = Options(
     forward_headers=(*FORWARDED, "x-user", "x-tenant"),
     max_url_bytes=_LONG,
     max_header_bytes=_LONG,
+    max_header_total_bytes=_LONG,
     max_body_bytes=_LONG**2,
 )
 """Lets in what `ByHeader` reads, and everything that another door would leave to the pipeline."""

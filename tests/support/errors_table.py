@@ -36,7 +36,7 @@ class Row:
     def jsonrpc_http_of(self, codes: Codes) -> int:
         """JSON-RPC's errors ride on 200, but for those that are about the exchange (CONF-51)."""
         http = self.http_of(codes)
-        return http if self.domain == OURS and http in (401, 403, 408, 413, 429, 503) else 200
+        return http if self.domain == OURS and http in (401, 403, 408, 413, 429, 431, 503) else 200
 
 
 ROWS = (

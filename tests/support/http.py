@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -110,6 +111,20 @@ async def once(port: int, data: bytes, *, head: bool = False, **more: Any) -> An
     """One request on a connection of its own."""
     async with wire(port, **more) as connection:
         return await connection.ask(data, head=head)
+
+
+@asynccontextmanager
+async def deaf(port: int) -> AsyncIterator[socket.socket]:
+    """A client that will not read, with the smallest buffer there is."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)  # noqa: FBT003 - socket has it so
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def get(path: str, *fields: str, verb: str = "GET", version: str = "1.1") -> bytes:

@@ -87,6 +87,27 @@ async def test_details_of_others_are_passed_on_as_they_are() -> None:
         assert await refused(get(to)) == status
 
 
+@pytest.mark.req("DOOR-04", "ERRS-07")
+async def test_metadata_that_is_too_much_is_told_apart_and_nothing_else_is_told() -> None:
+    much = Context({"x-much": ("x" * 20_000,)})
+    fat = aborts(grpc.StatusCode.NOT_FOUND, "No.", ("x-much", "x" * 70_000))
+    async with strange({"GetTask": fat}) as to:
+        for method in ("GetTask", "SendStreamingMessage"):
+            call = get(to, much) if method == "GetTask" else _items(to, much)
+            refusal = await refused(call)
+            assert (refusal.code, refusal.message) == (
+                code.RESOURCE_EXHAUSTED,
+                "The headers are more than the agent's server takes.",
+            )
+            info = details.ErrorInfo.FromString(refusal.details[0].value)
+            assert info.reason == "HEADERS_TOO_LARGE"
+        refusal = await refused(get(to))
+        assert (refusal.code, refusal.message) == (
+            code.INTERNAL,
+            "The answer's metadata is more than this gateway takes.",
+        )
+
+
 @pytest.mark.req("DOOR-01")
 async def test_a_server_that_lacks_a_service_says_so_itself() -> None:
     async with strange({}) as to:
@@ -173,5 +194,5 @@ async def test_half_a_request_goes_again_as_a_whole(monkeypatch: pytest.MonkeyPa
         assert len(door.seen.calls) == 1
 
 
-async def _items(to: ChannelUpstream) -> list[Any]:
-    return await items(await to.stream(rpc("SendStreamingMessage"), say(), PLAIN))
+async def _items(to: ChannelUpstream, context: Context = PLAIN) -> list[Any]:
+    return await items(await to.stream(rpc("SendStreamingMessage"), say(), context))

@@ -38,6 +38,14 @@ def test_what_lines_are() -> None:
     assert (told["id"], told["error"]["code"]) == ("q", -32001)
 
 
+@pytest.mark.req("RPLY-06")
+@pytest.mark.parametrize("frames", [*SSE, LINES, RPC_LINES])
+@pytest.mark.parametrize("number", [0, 7])
+def test_what_is_around_a_long_event_is_around_every_event(frames: Frames, number: int) -> None:
+    before, behind = frames.around(number)
+    assert before + b"{}" + behind == frames.event(number, b"{}")
+
+
 @pytest.mark.req("SSEV-01")
 @pytest.mark.parametrize("frames", SSE)
 def test_no_error_breaks_a_frame(frames: Frames) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 import structlog
 from aiohttp import web
 
+from gateway.backlog import Backlog
 from gateway.connection import Protocol
 from gateway.options import Options
 from gateway.outbox import Outbox
@@ -94,7 +95,8 @@ async def _answer(request: web.BaseRequest) -> Answering:
 async def _connection(socket: Socket) -> Protocol:
     loop = asyncio.get_running_loop()
     server = web.Server(cast("Any", _answer))
-    connection = Protocol(server, _answer, loop=loop, options=Options(), outbox=Outbox(loop), draining=False)
+    own: Any = {"options": Options(), "outbox": Outbox(loop), "backlog": Backlog(2**20), "draining": False}
+    connection = Protocol(server, _answer, loop=loop, **own)
     connection.connection_made(socket)
     await asyncio.sleep(0)
     return connection

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -13,6 +14,7 @@ from aiohttp.test_utils import make_mocked_request
 from a2a_server.errors import A2AError, Reason
 from gateway.options import Options
 from gateway.readers import Place, Readers
+from gateway.replies import Flow
 from tests.support.http import SEND, Wire, get, house, port_of, post, wire
 from tests.support.stage import Stage
 
@@ -44,6 +46,16 @@ async def test_places_are_counted_for_each_client_and_in_all() -> None:
         raise RuntimeError
     assert readers.count == 0
     assert not readers._clients  # noqa: SLF001 - clients come and go, and nothing may stay of them
+
+
+@pytest.mark.req("KEEP-01", "SSEV-01")
+def test_a_comment_is_due_between_events_only() -> None:
+    idle = place()
+    idle.response = flow = Flow(idle.request)
+    cast("Any", idle.request.protocol).writing_paused = False
+    assert idle.idle_since(time.monotonic())
+    flow.whole = False
+    assert not idle.idle_since(time.monotonic())
 
 
 @asynccontextmanager

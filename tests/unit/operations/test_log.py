@@ -14,8 +14,9 @@ from a2a_server.ports.store import Store
 from generated import a2a_pb2 as pb
 
 
-def entry(number: int) -> Entry:
-    return Entry.of(number, pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(task_id=f"{number}")))
+def entry(number: int, size: int = 0) -> Entry:
+    text = f"{number}".ljust(size)
+    return Entry.of(number, pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(task_id=text)))
 
 
 class Shelf:
@@ -38,9 +39,9 @@ class Task:
         self.shelf = Shelf()
         self.log = EventLog(cast("Store", self.shelf), lag=lag)
 
-    def write(self, count: int = 1) -> None:
+    def write(self, count: int = 1, size: int = 0) -> None:
         first = len(self.shelf.kept) + 1
-        entries = [entry(number) for number in range(first, first + count)]
+        entries = [entry(number, size) for number in range(first, first + count)]
         self.shelf.kept += entries
         self.log.publish("t", entries)
 
@@ -187,3 +188,20 @@ async def test_entries_are_shared_and_not_copied() -> None:
     with task.reader() as one, task.reader() as two:
         task.write(3)
         assert all(a is b for a, b in zip(await one.next(), await two.next(), strict=True))
+
+
+@pytest.mark.req("RPLY-06")
+@pytest.mark.parametrize("shared", [True, False], ids=["from what is shared", "from the store"])
+async def test_a_reader_that_takes_long_holds_no_more_than_a_mebibyte_or_one_entry(*, shared: bool) -> None:
+    task = Task()
+    with task.reader() as reader:
+        for count, size in ((4, 300_000), (1, 5_000_000), (2, 10)):
+            task.write(count, size)
+        if not shared:
+            task.log.publish("t", [entry(9)])  # with a gap before it, so that nothing is shared any more
+            task.shelf.kept += [entry(8), entry(9)]
+        batches = []
+        while reader.position < 7:
+            batches.append([one.number for one in await reader.next()])
+    assert batches[:3] == [[1, 2, 3], [4], [5]]
+    assert batches[3][:2] == [6, 7]

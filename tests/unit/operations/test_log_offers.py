@@ -60,6 +60,23 @@ async def test_what_is_taken_wakes_nobody_and_what_is_not_comes_the_ordinary_way
         assert taker.numbers == [1, 2, 3]
 
 
+@pytest.mark.req("ORDR-03", "RPLY-06")
+async def test_what_is_much_is_offered_bit_by_bit() -> None:
+    task = Task()
+    with task.reader() as reader:
+        taker = Taker(reader)
+        next_ = await waiting(reader)
+        task.write(7, 300_000)
+        await asyncio.sleep(0)
+        assert [len(batch) for batch in taker.batches] == [3, 3, 1]
+        assert taker.numbers == [1, 2, 3, 4, 5, 6, 7]
+        assert not next_.done()
+        reader.offer = lambda entries: len(taker.batches) < 4 and taker.take(entries)
+        task.write(5, 300_000)
+        assert [entry.number for entry in await next_] == [11, 12]  # the first were taken, these were not
+        assert taker.numbers[7:] == [8, 9, 10]
+
+
 @pytest.mark.req("ORDR-03")
 async def test_readers_at_one_place_are_offered_the_very_same_batch() -> None:
     task = Task()

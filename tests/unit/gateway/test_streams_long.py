@@ -1,0 +1,178 @@
+"""Events that are too long for a copy per reader: shared, sent bit by bit, and never interrupted (spec: RPLY-06)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from a2a_server.errors import A2AError, Reason
+from gateway.options import Options
+from tests.support.door_events import event_of, loads
+from tests.support.door_upstream import Event, Playing, Scripted, event, plays
+from tests.support.doors import OpenGateway, http_door
+from tests.support.http import Answer, Wire, deaf, get, once, post, wire
+
+BIG = 3_000_000
+HUGE = 20_000_000
+"""More than the kernel takes."""
+SUBSCRIBE = get("/tasks/t:subscribe")
+OLD = get("/tasks/t:subscribe", version="1.0")
+LINES = get("/tasks/t:subscribe", "Accept: application/x-ndjson")
+RPC = post("/", b'{"jsonrpc":"2.0","id":"s","method":"SubscribeToTask","params":{"id":"t"}}')
+FORMS = {"rest": SUBSCRIBE, "jsonrpc": RPC, "lines": LINES, "http/1.0": OLD}
+STOPPING = A2AError(Reason.UNAVAILABLE, "The server is stopping.", retry_after=1)
+
+
+def long(number: int, size: int = BIG) -> Event:
+    return event(number, str(number).ljust(size, "x"))
+
+
+def texts(form: str, answer: Answer) -> list[tuple[int, str]]:
+    """Number and text of each event."""
+    if form == "lines":
+        told = [(0, loads(line)["result"]) for line in answer.body.splitlines()]
+    else:
+        frames = answer.body.decode().removesuffix("\n\n").split("\n\n")
+        told = [(found.number, found.data) for found in map(event_of, frames)]
+    if form == "jsonrpc":
+        assert all(list(data) == ["jsonrpc", "id", "result"] and data["id"] == "s" for _, data in told)
+        told = [(number, data["result"]) for number, data in told]
+    return [(number, data["artifactUpdate"]["artifact"]["parts"][0]["text"]) for number, data in told]
+
+
+@pytest.mark.req("SSEV-01", "JRPC-07", "DOOR-11")
+@pytest.mark.parametrize("form", FORMS)
+async def test_what_is_long_looks_like_what_is_short(form: str) -> None:
+    """First, last and in between, by itself and beside others."""
+    batches = ((long(1),), (event(2),), (event(3), long(4), event(5)), tuple(long(n, 9_000) for n in range(6, 99)))
+    async with http_door(Scripted(script=plays(*batches))) as door:
+        found = texts(form, await once(door.port, FORMS[form]))
+    sizes = [BIG, 1, 1, BIG, 1, *(9_000 for _ in range(6, 99))]
+    assert found == [
+        (0 if form == "lines" else number, str(number).ljust(size, "x")) for number, size in enumerate(sizes, 1)
+    ]
+
+
+async def test_who_asks_for_the_head_gets_nothing_long() -> None:
+    async with http_door(Scripted(script=plays((long(1),)))) as door:
+        answer = await once(door.port, get("/tasks/t:subscribe", verb="HEAD"), head=True)
+    assert (answer.status, answer.body) == (200, b"")
+
+
+async def test_what_is_long_and_cannot_be_written_is_an_error() -> None:
+    broken = Event(1, b"\xff" * BIG)
+    async with http_door(Scripted(script=plays((broken,)))) as door:
+        assert (await once(door.port, SUBSCRIBE)).status == 500
+    async with http_door(Scripted(script=plays((event(1),), (broken,)))) as door:
+        assert (await once(door.port, SUBSCRIBE)).body.count(b"event: error") == 1
+
+
+@pytest.mark.req("ORDR-03")
+async def test_what_is_long_is_not_taken_but_given() -> None:
+    async def offers(playing: Playing) -> AsyncIterator[Sequence[Event]]:
+        yield (event(1),)
+        assert playing.take is not None
+        assert not playing.take((long(2),))
+        yield (long(2),)
+
+    async with http_door(Scripted(script=offers)) as door:
+        found = texts("rest", await once(door.port, SUBSCRIBE))
+    assert [number for number, _ in found] == [1, 2]
+
+
+# -- readers that take it slowly
+
+
+def shared(door: OpenGateway) -> int:
+    """How many long texts are kept."""
+    return len(door.gateway._calls.writings._texts)  # noqa: SLF001 - nothing shows it from outside
+
+
+async def becomes(door: OpenGateway, count: int) -> None:
+    async with asyncio.timeout(10):
+        while shared(door) != count:  # noqa: ASYNC110 - nothing tells when
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.req("RPLY-06", "DOOR-04")
+async def test_all_who_are_being_sent_it_share_it_and_with_the_last_it_goes() -> None:
+    """Also when each has been given bytes of their own, as over a channel, and whatever they speak."""
+
+    async def script(playing: Playing) -> AsyncIterator[Sequence[Event]]:
+        yield (long(1, HUGE),)
+        await asyncio.Event().wait()
+
+    upstream = Scripted(script=script)
+    async with http_door(upstream) as door, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(deaf(door.port)) for _ in range(6)]
+        for client, request in zip(clients, (SUBSCRIBE, RPC, LINES, OLD, SUBSCRIBE, RPC), strict=True):
+            await asyncio.get_running_loop().sock_sendall(client, request)
+        async with asyncio.timeout(10):
+            while len(upstream.streams) < 6 or not _all_wait(door):  # noqa: ASYNC110 - nothing tells when
+                await asyncio.sleep(0.01)
+        assert shared(door) == 1
+        assert max(connection.unsent for connection in _connections(door)) < HUGE / 10
+        await stack.aclose()
+        await becomes(door, 0)
+
+
+def _connections(door: OpenGateway) -> list[Any]:
+    return [place.request.protocol for place in door.gateway.readers._open]  # noqa: SLF001 - as above
+
+
+def _all_wait(door: OpenGateway) -> bool:
+    connections = _connections(door)
+    return bool(connections) and all(connection.writing_paused for connection in connections)
+
+
+@pytest.mark.req("KEEP-01", "SSEV-01")
+async def test_nothing_is_said_inside_an_event() -> None:
+    upstream = Scripted(script=plays((event(1),), (long(2, HUGE),)))
+    async with http_door(upstream, Options(keep_alive=0.01)) as door, wire(door.port) as connection:
+        await connection.send(SUBSCRIBE)
+        await connection.head()
+        body = b""
+        while chunk := await _slowly(connection):
+            body += chunk
+    last = body.decode().removesuffix("\n\n").rpartition("\n\n")[2]
+    assert event_of(last).number == 2
+    assert b"keep-alive" not in body[body.index(b"id: 2") :].removesuffix(b": keep-alive\n\n")
+
+
+async def _slowly(connection: Wire) -> bytes:
+    """One chunk, with pauses in which the server has nothing to do but to look after its streams."""
+    size = int(await connection.reader.readuntil(b"\r\n"), 16)
+    data = b""
+    while len(data) < size + 2:
+        data += await connection.reader.readexactly(min(500_000, size + 2 - len(data)))
+        await asyncio.sleep(0.02)
+    return data[:-2]
+
+
+@pytest.mark.req("DURA-08", "STRM-10")
+@pytest.mark.parametrize("form", FORMS)
+async def test_a_stream_that_is_cut_inside_an_event_breaks_off(form: str) -> None:
+    """A farewell would look like a part of the event."""
+    upstream = Scripted(script=plays((event(1),), (long(2, HUGE),)))
+    async with http_door(upstream) as door, wire(door.port) as connection:
+        transport: Any = connection.writer.transport
+        await connection.send(FORMS[form])
+        await connection.head()
+        transport.pause_reading()
+        async with asyncio.timeout(10):
+            while not _all_wait(door):  # noqa: ASYNC110 - nothing tells when
+                await asyncio.sleep(0.01)
+        cut = upstream.streams[0].cut
+        assert cut is not None
+        await cut(STOPPING)
+        async with asyncio.timeout(10):
+            await upstream.streams[0].closed.wait()
+        transport.resume_reading()
+        rest = await connection.ended()
+        assert b"stopping" not in rest
+        assert not rest.endswith(b"\r\n0\r\n\r\n")
+        await becomes(door, 0)
