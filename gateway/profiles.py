@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from a2a_server.errors import A2AError, ErrorCodes, Reason
-from gateway import accept, codec
+from gateway import accept, codec, headers
 from gateway.codec import Codec
 from gateway.errors import Failure, explain
-from gateway.upstream import CURRENT
+from gateway.upstream import CURRENT, StatusError
 
 _VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_SHOWN: Final = 100
@@ -45,7 +45,12 @@ class Profile:
     """By what a request is known to be of this version."""
 
     def explain(self, error: Exception) -> Failure:
-        return explain(error, self.codes, self.failure)
+        failure = explain(error, self.codes, self.failure)
+        if not (isinstance(error, StatusError) and (error.metadata or error.trailers)):
+            return failure
+        trailers = [pair for pair in error.trailers if pair[0] != "www-authenticate"]  # told under its own name
+        told = headers.outgoing(error.metadata, trailers, echo=())
+        return replace(failure, headers=[*failure.headers, *told])
 
     def check(self, asked: Sequence[str]) -> None:
         """Refuse a request that says to be of another version than it looks (CONF-16, CONF-17)."""

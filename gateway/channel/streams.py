@@ -67,7 +67,7 @@ class ChannelStream:
             batch = await (self._begin() if self._batches is None else self._batches.next())
         except grpc.aio.AioRpcError as error:
             await self.aclose()
-            raise refusal_of(error, self._wanted.timeout) from None
+            raise refusal_of(error, self._wanted.timeout, self._numbers.answered) from None
         except BaseException:
             await self.aclose()
             raise
