@@ -53,6 +53,8 @@ _NEAREST: dict[int, Reason] = {
     code.RESOURCE_EXHAUSTED: Reason.OVERLOADED,
     code.FAILED_PRECONDITION: Reason.UNSUPPORTED_OPERATION,
     code.UNIMPLEMENTED: Reason.UNSUPPORTED_OPERATION,
+    code.UNAVAILABLE: Reason.UNAVAILABLE,
+    code.CANCELLED: Reason.UNAVAILABLE,
 }
 STANDARD = {
     -32700: "Invalid JSON payload",
@@ -61,6 +63,7 @@ STANDARD = {
     -32602: "Invalid parameters",
     -32603: "Internal error",
 }
+_INFO = f"type.googleapis.com/{details.ErrorInfo.DESCRIPTOR.full_name}"
 _DOMAINS = frozenset({A2A_DOMAIN, SERVER_DOMAIN})
 _WORD = re.compile(r"_([a-z0-9])")
 _PATH = re.compile(r'\["(?:[^"\\]|\\.)*"\]|[^\[]+|\[')
@@ -110,7 +113,7 @@ def failure_of(error: A2AError | StatusError, codes: ErrorCodes = "1.0.1", form:
     """Say an error in the words of the bindings."""
     if isinstance(error, A2AError):
         return _failure(status_of(error, codes), (), codes, form)
-    return _failure(error.status, error.metadata, codes, form)
+    return _failure(error.status, error.trailers, codes, form)
 
 
 def explain(error: Exception, codes: ErrorCodes = "1.0.1", form: type[Failure] = Failure) -> Failure:
@@ -125,10 +128,12 @@ def explain(error: Exception, codes: ErrorCodes = "1.0.1", form: type[Failure] =
 def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, form: type[Failure]) -> Failure:
     shown, headers = [], []
     reason: Reason | None = None
+    informed = False
     message = status.message
     for packed in status.details:
         known = _unpacked(packed)
         if isinstance(known, details.ErrorInfo):
+            informed = True
             reason = _reason(known) or reason
             if challenge := known.metadata.get("challenge"):
                 headers.append(("WWW-Authenticate", challenge))
@@ -142,6 +147,8 @@ def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, f
     if not any(name == "WWW-Authenticate" for name, _ in headers):
         headers += [("WWW-Authenticate", str(value)) for name, value in trailers if name == "www-authenticate"]
     nearest = reason or _NEAREST.get(status.code, Reason.INTERNAL)
+    if not informed:  # clients decide by the reason, whoever chose it (CONF-05)
+        shown.append({"@type": _INFO, "reason": nearest.name, "domain": nearest.domain})
     return form(
         http=reason.http(codes) if reason else _HTTP.get(status.code, 500),
         code=reason.status(codes) if reason else status.code,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from a2a_server.errors import A2AError, ErrorCodes, Reason
-from gateway import accept, dialects
+from gateway import accept, dialects, headers
 from gateway.codec import Codec
 from gateway.dialects.words import Words, retold
 from gateway.errors import Failure, explain
@@ -55,7 +55,12 @@ class Profile:
         return retold(error, self.words)
 
     def explain(self, error: Exception) -> Failure:
-        return explain(error, self.codes, self.failure)
+        failure = explain(error, self.codes, self.failure)
+        if not (isinstance(error, StatusError) and (error.metadata or error.trailers)):
+            return failure
+        trailers = [pair for pair in error.trailers if pair[0] != "www-authenticate"]  # told under its own name
+        told = headers.outgoing(error.metadata, trailers, echo=())
+        return replace(failure, headers=[*failure.headers, *told])
 
     def check(self, asked: Sequence[str]) -> None:
         """Refuse a request that says to be of another version than it looks (CONF-16, CONF-17)."""

@@ -22,11 +22,12 @@ CURRENT: Final = "1.0"
 class StatusError(Exception):
     """What an upstream in another process answered instead of a message."""
 
-    def __init__(self, status: status_pb2.Status, metadata: Metadata = ()) -> None:
+    def __init__(self, status: status_pb2.Status, trailers: Metadata = (), metadata: Metadata = ()) -> None:
         super().__init__(status.message)
         self.status = status
+        self.trailers = trailers
         self.metadata = metadata
-        """Trailers."""
+        """What was sent ahead of it."""
 
 
 class Context(NamedTuple):

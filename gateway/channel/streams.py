@@ -69,7 +69,7 @@ class ChannelStream:
             if self._attempt is not None:
                 self._attempt.failed(error)
             await self.aclose()
-            raise refusal_of(error, self._wanted.timeout) from None
+            raise refusal_of(error, self._wanted.timeout, self._numbers.answered) from None
         except BaseException:
             await self.aclose()
             raise

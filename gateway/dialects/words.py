@@ -44,7 +44,7 @@ DRAFT: Final = _words(DRAFT_STATES, PLAIN_ROLES)
 def retold(error: A2AError | StatusError, words: Words) -> A2AError | StatusError:
     """The same error; what its fields are called is for others to say."""
     if isinstance(error, StatusError):
-        return StatusError(_status_retold(error.status, words), error.metadata)
+        return StatusError(_status_retold(error.status, words), error.trailers, error.metadata)
     return A2AError(
         error.reason,
         words(error.message),

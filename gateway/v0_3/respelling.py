@@ -98,7 +98,7 @@ REST_PROTO: Final = MappingProxyType({**REST, "SendMessage": _PROTO, "SendStream
 def respell(error: A2AError | StatusError, rules: Rules) -> A2AError | StatusError:
     """The same error, for a client that has sent what the rules make of 1.0's members."""
     if isinstance(error, StatusError):
-        return StatusError(_respelled(error.status, rules), error.metadata)
+        return StatusError(_respelled(error.status, rules), error.trailers, error.metadata)
     return StatusError(_respelled(status_of(error), rules)) if error.violations else error
 
 

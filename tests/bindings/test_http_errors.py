@@ -207,32 +207,70 @@ def foreign(code: int, *details: Message, text: str = "Said so.") -> StatusError
 
 
 GOOGLE = [
-    ("CANCELLED", 503, -32603),
-    ("UNKNOWN", 500, -32603),
-    ("INVALID_ARGUMENT", 400, -32602),
-    ("DEADLINE_EXCEEDED", 504, -32014),
-    ("NOT_FOUND", 404, -32001),
-    ("ALREADY_EXISTS", 409, -32603),
-    ("PERMISSION_DENIED", 403, -32011),
-    ("UNAUTHENTICATED", 401, -32010),
-    ("RESOURCE_EXHAUSTED", 429, -32012),
-    ("FAILED_PRECONDITION", 400, -32004),
-    ("ABORTED", 409, -32603),
-    ("OUT_OF_RANGE", 400, -32602),
-    ("UNIMPLEMENTED", 501, -32004),
-    ("INTERNAL", 500, -32603),
-    ("UNAVAILABLE", 503, -32603),
-    ("DATA_LOSS", 500, -32603),
+    ("CANCELLED", 503, "UNAVAILABLE"),
+    ("UNKNOWN", 500, "INTERNAL"),
+    ("INVALID_ARGUMENT", 400, "INVALID_PARAMS"),
+    ("DEADLINE_EXCEEDED", 504, "DEADLINE_EXCEEDED"),
+    ("NOT_FOUND", 404, "TASK_NOT_FOUND"),
+    ("ALREADY_EXISTS", 409, "INTERNAL"),
+    ("PERMISSION_DENIED", 403, "PERMISSION_DENIED"),
+    ("UNAUTHENTICATED", 401, "UNAUTHENTICATED"),
+    ("RESOURCE_EXHAUSTED", 429, "OVERLOADED"),
+    ("FAILED_PRECONDITION", 400, "UNSUPPORTED_OPERATION"),
+    ("ABORTED", 409, "INTERNAL"),
+    ("OUT_OF_RANGE", 400, "INVALID_PARAMS"),
+    ("UNIMPLEMENTED", 501, "UNSUPPORTED_OPERATION"),
+    ("INTERNAL", 500, "INTERNAL"),
+    ("UNAVAILABLE", 503, "UNAVAILABLE"),
+    ("DATA_LOSS", 500, "INTERNAL"),
 ]
 
 
-@pytest.mark.req("DOOR-01", "ERRS-02")
-@pytest.mark.parametrize(("name", "http", "jsonrpc"), GOOGLE)
-async def test_a_bare_status_of_another_server_has_its_usual_numbers(name: str, http: int, jsonrpc: int) -> None:
+@pytest.mark.req("DOOR-01", "ERRS-02", "ERRS-03", "ERRS-04")
+@pytest.mark.parametrize(("name", "http", "nearest"), GOOGLE)
+async def test_a_bare_status_of_another_server_has_its_usual_numbers(name: str, http: int, nearest: str) -> None:
+    """And the reason whose number it is told by (CONF-05)."""
     rest, rpc_answer = await answers(foreign(code_pb2.Code.Value(name)))
+    row = next(row for row in ROWS if row.reason == nearest)
+    info = {"@type": INFO, "reason": nearest, "domain": row.domain}
     assert rest.status == http
-    assert rest.json == {"error": {"code": http, "status": name, "message": "Said so.", "details": []}}
-    assert rpc_answer.json["error"]["code"] == jsonrpc
+    assert rest.json == {"error": {"code": http, "status": name, "message": "Said so.", "details": [info]}}
+    error = rpc_answer.json["error"]
+    assert (error["code"], error["data"]) == (row.jsonrpc, [info])
+
+
+@pytest.mark.req("ERRS-04")
+async def test_what_is_internal_without_an_incident_has_a_reason_too() -> None:
+    for answer in await answers(A2AError(Reason.INTERNAL, "Said so.")):
+        error = answer.json["error"]
+        assert (error.get("details") or error["data"]) == [
+            {"@type": INFO, "reason": "INTERNAL", "domain": "a2a-server"}
+        ]
+
+
+@pytest.mark.req("ERRS-04")
+async def test_other_details_stay_before_the_reason() -> None:
+    retry = error_details_pb2.RetryInfo()
+    retry.retry_delay.seconds = 2
+    for answer in await answers(foreign(code_pb2.UNAVAILABLE, retry)):
+        error = answer.json["error"]
+        told = error.get("details") or error["data"]
+        assert [detail["@type"].rpartition(".")[2] for detail in told] == ["RetryInfo", "ErrorInfo"]
+        assert told[1]["reason"] == "UNAVAILABLE"
+
+
+@pytest.mark.req("DOOR-10")
+@pytest.mark.parametrize("late", [False, True], ids=["call", "stream"])
+async def test_metadata_of_an_error_comes_back_as_that_of_a_success(*, late: bool) -> None:
+    error = foreign(code_pb2.UNAUTHENTICATED)
+    error.metadata = [("x-h", "1"), ("x-bin", b"\xff")]
+    error.trailers = [("x-t", "2"), ("www-authenticate", "Bearer"), ("grpc-status", "16")]
+    async with refusing(RefusingLate(error) if late else Refusing(error)) as port:
+        for request in (*REST, *JSONRPC):
+            headers = (await once(port, request)).headers
+            told = {name.lower(): value for name, value in headers.items() if name.lower().startswith("grpc-")}
+            assert told == {"grpc-metadata-x-h": "1", "grpc-metadata-x-bin": "/w==", "grpc-trailer-x-t": "2"}
+            assert headers["WWW-Authenticate"] == "Bearer"
 
 
 async def test_a_code_that_nobody_has_defined_is_unknown() -> None:
@@ -258,6 +296,7 @@ async def test_details_that_nobody_here_knows_keep_their_bytes() -> None:
     assert rest.json["error"]["details"] == [
         {"@type": "type.example/x.Unknown", "value": "AP8="},
         {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "value": "//8="},
+        {"@type": INFO, "reason": "INTERNAL", "domain": "a2a-server"},
     ]
 
 

@@ -125,11 +125,11 @@ def test_what_was_learned_is_not_believed_for_ever(monkeypatch: pytest.MonkeyPat
 @pytest.mark.req("DOOR-01", "ERRS-06")
 @pytest.mark.parametrize("method", [SUBSCRIBE, STREAM], ids=["get", "post"])
 async def test_a_stream_that_nobody_takes_is_refused_in_time(method: Any) -> None:
-    async with waiting(1, connections=1, connect_timeout=0.3) as (server, to), AsyncExitStack() as stack:
+    async with waiting(1, connections=1, connect_timeout=1) as (server, to), AsyncExitStack() as stack:
         await subscribed(to, stack)
         begun = time.monotonic()
         refusal = await refused(_items(to, method))
-        assert 0.25 < time.monotonic() - begun < 3
+        assert 0.9 < time.monotonic() - begun < 6
         assert (refusal.code, refusal.message) == (code.UNAVAILABLE, "The agent's server takes no more streams now.")
         assert [packed.TypeName().rpartition(".")[2] for packed in refusal.details] == ["ErrorInfo", "RetryInfo"]
         assert server.begun == 1

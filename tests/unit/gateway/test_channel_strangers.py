@@ -15,9 +15,10 @@ from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 from grpc.aio._call import StreamStreamCall
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from structlog.testing import capture_logs
 
 from gateway.channel import ChannelUpstream, upstream
-from gateway.upstream import Context
+from gateway.upstream import Context, StatusError
 from generated.discovery_pb2 import GetAgentCardRequest
 from tests.support.world import say
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
@@ -63,13 +64,66 @@ def answers(raw: bytes) -> Handler:
 
 
 @pytest.mark.req("DOOR-01")
-@pytest.mark.parametrize(
-    "status", [grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.DATA_LOSS, grpc.StatusCode.UNKNOWN]
-)
+@pytest.mark.parametrize("status", [grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.DATA_LOSS])
 async def test_an_error_without_details_keeps_code_and_text(status: grpc.StatusCode) -> None:
     async with strange({"GetTask": aborts(status, "Because.")}) as to:
         refusal = await refused(get(to))
     assert refusal == status_pb2.Status(code=status.value[0], message="Because.")
+
+
+@pytest.mark.req("ERRS-07", "DOOR-01")
+@pytest.mark.parametrize("how", ["raised", "UNKNOWN", "INTERNAL", "with details"])
+async def test_what_a_server_says_of_itself_is_for_the_log(how: str) -> None:
+    secret = "postgres://admin:hunter2@db"
+
+    async def raises(request: bytes, context: Any) -> bytes:
+        raise RuntimeError(secret)
+
+    status = status_pb2.Status(code=code.INTERNAL, message=secret)
+    status.details.add().Pack(details.DebugInfo(detail=secret))
+    trailers = ("grpc-status-details-bin", status.SerializeToString())
+    handler = {
+        "raised": raises,
+        "UNKNOWN": aborts(grpc.StatusCode.UNKNOWN, secret),
+        "INTERNAL": aborts(grpc.StatusCode.INTERNAL, secret),
+        "with details": aborts(grpc.StatusCode.INTERNAL, secret, trailers),
+    }[how]
+    async with strange({"GetTask": handler, "SendStreamingMessage": handler}) as to:
+        for call in (get(to), _items(to)):
+            with capture_logs() as logs:
+                refusal = await refused(call)
+            assert (refusal.code, refusal.message) == (code.INTERNAL, "Internal error.")
+            (packed,) = refusal.details
+            info = details.ErrorInfo.FromString(packed.value)
+            assert info.reason == "INTERNAL"
+            (entry,) = logs
+            assert (entry["event"], entry["incident"]) == ("upstream.failed", info.metadata["incident"])
+            assert secret in entry["text"]
+
+
+@pytest.mark.req("ERRS-03")
+async def test_an_internal_error_with_a_reason_is_meant_for_clients() -> None:
+    status = status_pb2.Status(code=code.INTERNAL, message="Out of tea.")
+    status.details.add().Pack(details.ErrorInfo(reason="NO_TEA", domain="tea.example"))
+    trailers = ("grpc-status-details-bin", status.SerializeToString())
+    async with strange({"GetTask": aborts(grpc.StatusCode.INTERNAL, "Out of tea.", trailers)}) as to:
+        assert await refused(get(to)) == status
+
+
+@pytest.mark.req("DOOR-10")
+@pytest.mark.parametrize("what", [grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNKNOWN])
+async def test_metadata_comes_with_an_error(what: grpc.StatusCode) -> None:
+    async def refuses(request: bytes, context: Any) -> bytes:
+        await context.send_initial_metadata((("x-h", "1"), ("a2a-extensions", "urn:a2a-server:replay:v1, urn:x")))
+        await context.abort(what, "No.", (("x-t", "2"),))
+        raise AssertionError
+
+    async with strange({"GetTask": refuses, "SendStreamingMessage": refuses}, attempts=1) as to:
+        for call, extensions in ((get(to), "urn:a2a-server:replay:v1, urn:x"), (_items(to), "urn:x")):
+            with pytest.raises(StatusError) as caught:
+                await call
+            assert list(caught.value.metadata) == [("x-h", "1"), ("a2a-extensions", extensions)]
+            assert list(caught.value.trailers) == [("x-t", "2")]
 
 
 async def test_details_that_are_none_are_left_out() -> None:

@@ -40,7 +40,7 @@ def told(error: Exception) -> tuple[Any, Any]:
         (code_pb2.UNIMPLEMENTED, -32004, 501, "UNSUPPORTED_OPERATION"),
         (code_pb2.FAILED_PRECONDITION, -32004, 400, "UNSUPPORTED_OPERATION"),
         (code_pb2.INVALID_ARGUMENT, -32602, 400, "INVALID_PARAMS"),
-        (code_pb2.UNAVAILABLE, -32603, 503, "INTERNAL"),
+        (code_pb2.UNAVAILABLE, -32603, 503, "UNAVAILABLE"),
         (code_pb2.DATA_LOSS, -32603, 500, "INTERNAL"),
         (99, -32603, 500, "INTERNAL"),
     ],
