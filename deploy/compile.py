@@ -22,8 +22,8 @@ MODULES = {
     "a2a_server/agents": "artifact feed state",
     "a2a_server/domain": "compiled events lifecycle pieces reducer syntax trace validation wire",
     "a2a_server/operations": (
-        "briefing first_step gates ids image job log moves once outlet receipts run runs send signals slots"
-        " subject ticket workshop writer"
+        "batch briefing first_step gates ids image job log moves once outlet receipts run runs send signals"
+        " slots subject ticket workshop writer"
     ),
     "a2a_server/ports": "entry turn_request write",
     "a2a_server/transport": "local pipeline tenants versions",

@@ -103,7 +103,7 @@ class Run:
         job.kept = kept_of(self.writer.image.head, message)
         self._discreet = self._discreet or job.kept is not None
         job.number = self.writer.append(pb.StreamResponse(message=job.kept or message))
-        self.writer.begin(job)
+        self.writer.batch.begin(job)
 
     def enqueue(self, job: Job) -> None:
         """Let a further message wait for the running turn (SEND-13)."""

@@ -183,7 +183,7 @@ class Runs:
         if is_terminal(run.writer.image.state):
             await run.writer.settle()
             raise _terminal(run.writer.image.head)
-        while once is not None and run.writer.has_receipt:  # one commit carries one receipt
+        while once is not None and run.writer.batch.has_receipt:  # one commit carries one receipt
             await run.writer.settle()
         if run.over or is_terminal(run.writer.image.state):
             raise StaleWrite(run.task_id)
@@ -215,13 +215,13 @@ class Runs:
             config.tenant = writer.scope.tenant
             if self.shop.desk is not None:
                 self.shop.desk.seal(config, job.twin)
-            writer.register(Hook(config, call.version, call.schemes))
+            writer.batch.register(Hook(config, call.version, call.schemes))
 
     def _leave_receipt(self, writer: TaskWriter, once: Once | None, job: Job) -> None:
         if once is not None:
             fingerprint = once.fingerprint if job.kept is None else SECRET
             receipt = replace(once, task_id=writer.task_id, fingerprint=fingerprint)
-            writer.leave_receipt(receipt, self.shop.clock.now_ms())
+            writer.batch.leave_receipt(receipt, self.shop.clock.now_ms())
 
     async def _reserve(self, call: Call, once: Once | None) -> None:
         """A direct turn may never write a task, so that its receipt cannot go with it."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
 from a2a_server.domain import pieces
 from a2a_server.domain.pieces import Draft
 from a2a_server.domain.trace import Trace
+from a2a_server.operations.batch import Batch, Begun
 from a2a_server.operations.image import TaskImage
 from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Lease, Once, Turn
+from a2a_server.ports.kept import Lease
 from a2a_server.ports.store import Record, Repeated, Store, StoreUnavailable
 from a2a_server.ports.write import Write
 from generated import a2a_pb2 as pb
@@ -39,14 +39,6 @@ _STEPS_TO_THE_DOOR = 4
 logger = structlog.get_logger()
 
 
-class Begun(Protocol):
-    """A turn that begins with the next commit; packed only if it is not over by then."""
-
-    number: int
-
-    def turn(self) -> Turn: ...
-
-
 class TaskWriter:
     """A task being written."""
 
@@ -57,20 +49,11 @@ class TaskWriter:
     """Called when webhooks have become payable; where nobody wants to know, none are owed (PAID-01)."""
     patient = False
     """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
-    _claim: Lease | None = None
-    _state: bytes | None = None
-    _once: Once | None = None
-    _now_ms = 0
     _scheduled = False
     _breathed = 0.0
     _draining = False
     _committing = False
     _commits = 0
-    _begun: Sequence[Begun] = ()
-    _ended: Sequence[int] = ()
-    _configs: Sequence[Hook] = ()
-    _trace: Trace | None = None
-    _traces: Sequence[tuple[int, Trace | None]] = ()
     _waiters: Sequence[asyncio.Future[None]] = ()
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
@@ -92,9 +75,10 @@ class TaskWriter:
         self._store = store
         self._log = log
         self._pending_limit = pending_limit
-        self._pending: list[Entry] = []
+        self.batch = Batch()
+        """What the next commit will hold. What goes there directly goes along; it makes no commit due."""
 
-    # -- what the next commit will hold
+    # -- the log, and what makes a commit due
 
     def append(self, event: pb.StreamResponse) -> int:
         """Number an event, fold it into the task and queue it; returns its number."""
@@ -110,7 +94,7 @@ class TaskWriter:
             return
         begun.number = self._queue(pieces.creation(self.image.created()))
         self.claim(lease)
-        self._begun = [*self._begun, begun]
+        self.batch.begin(begun)
 
     def append_status(self, event: pb.StreamResponse, status: pb.TaskStatus, at_ms: int) -> None:
         """`append` for a status event, by somebody who knows that it is one, and its time."""
@@ -133,7 +117,7 @@ class TaskWriter:
 
     def _queue(self, wire: bytes, event: pb.StreamResponse | None = None) -> int:
         number = self.number = self.number + 1
-        self._pending.append(Entry(number, wire, event))
+        self.batch.entries.append(Entry(number, wire, event))
         if not (self._scheduled or self._draining):
             self._schedule()
         return number
@@ -141,48 +125,25 @@ class TaskWriter:
     def claim(self, lease: Lease) -> None:
         """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
         self.epoch += 1
-        self._claim = lease
-
-    def begin(self, job: Begun) -> None:
-        self._begun = [*self._begun, job]
+        self.batch.claim = lease
 
     def end(self, numbers: Iterable[int]) -> None:
-        """Turns are over; those that began in the same commit leave no trace."""
-        for number in numbers:
-            kept = [job for job in self._begun if job.number != number]
-            if len(kept) == len(self._begun):
-                self._ended = [*self._ended, number]
-            self._begun = kept
+        """Turns are over."""
+        self.batch.end(numbers)
         self._schedule()
 
     def save(self, state: bytes) -> None:
-        self._state = state
+        self.batch.state = state
         self._schedule()
-
-    def register(self, hook: Hook) -> None:
-        """A push config that must be there before the next event (SEND-07)."""
-        self._configs = [*self._configs, hook]
 
     def caused_by(self, trace: Trace | None) -> None:
         """Say to which trace the events belong from here on (TRAC-01)."""
-        if trace != self._trace:
-            self._trace = trace
-            self._traces = [*self._traces, (self.number + 1, trace)]
-
-    def leave_receipt(self, once: Once, now_ms: int) -> None:
-        """The next commit succeeds only if nobody has sent this before (ONCE-01). It has room for one receipt."""
-        self._once, self._now_ms = once, now_ms
-
-    @property
-    def has_receipt(self) -> bool:
-        return self._once is not None
+        self.batch.caused_by(trace, self.number + 1)
 
     def close(self, error: Exception) -> None:
         """Write nothing more from here on; what waits is dropped."""
         self.closed = error
-        self._pending.clear()
-        self._begun = self._ended = ()
-        self._state = None
+        self.batch.drop()
         if self._pausing is not None and not self._pausing.done():
             self._pausing.set_result(None)
         self._tell_waiters()
@@ -201,7 +162,7 @@ class TaskWriter:
     @property
     def unwritten(self) -> Sequence[Entry]:
         """The log of a task of which nothing is under way to the store; none when something is."""
-        return () if self.durable or self._committing else self._pending
+        return () if self.durable or self._committing else self.batch.entries
 
     @property
     def at_rest(self) -> bool:
@@ -210,8 +171,8 @@ class TaskWriter:
 
     @property
     def _dirty(self) -> bool:
-        waits = self._pending or self._ended or self._begun or self._configs or self._state is not None
-        return bool(waits) and self.number > 0 and self.closed is None  # without a task there is nothing to add to
+        # Without a task there is nothing to add to.
+        return not self.batch.empty and self.number > 0 and self.closed is None
 
     def _schedule(self) -> None:
         if not self._scheduled and not self._draining:
@@ -260,7 +221,8 @@ class TaskWriter:
     @property
     def pressed(self) -> bool:
         """Whether `room` might wait; few turns ever need to ask."""
-        return len(self._pending) > _BURST or len(self._pending) >= self._pending_limit
+        pending = len(self.batch.entries)
+        return pending > _BURST or pending >= self._pending_limit
 
     async def room(self) -> None:
         """Wait while too many events wait for the disk; safe to cancel.
@@ -274,7 +236,7 @@ class TaskWriter:
                 for _ in range(_STEPS_TO_THE_DOOR):
                     await asyncio.sleep(0)
                 self._breathed = now
-        while len(self._pending) >= self._pending_limit:
+        while len(self.batch.entries) >= self._pending_limit:
             await self._next_commit()
 
     async def _next_commit(self) -> None:
@@ -290,7 +252,8 @@ class TaskWriter:
                 waiter.set_result(None)
 
     async def _commit(self) -> None:
-        write = self._take()
+        write = self.batch.take(self.scope, self.task_id, self.durable, self.epoch, self.image)
+        write.owe = self.on_owed is not None
         self._committing = True
         try:
             try:
@@ -339,22 +302,3 @@ class TaskWriter:
         self._pausing = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._pausing], timeout=seconds)
         self._pausing = None
-
-    def _take(self) -> Write:
-        entries, self._pending = self._pending, []
-        image = self.image
-        head, artifacts = image.take_head(), image.take_shelf()
-        write = Write(self.scope, self.task_id, self.durable, self.epoch, entries, head, artifacts, self._claim)
-        write.state, write.once, write.now_ms = self._state, self._once, self._now_ms
-        self._claim = self._once = self._state = None
-        write.owe = self.on_owed is not None
-        if self._begun:
-            write.begin, self._begun = tuple([job.turn() for job in self._begun]), ()
-        if self._ended:
-            write.end, self._ended = tuple(self._ended), ()
-        if self._configs:
-            write.configs, self._configs = tuple(self._configs), ()
-        if self._traces and entries:
-            write.traces = tuple(self._traces)
-            self._traces = () if self._trace is None else ((self.number + 1, self._trace),)
-        return write

@@ -119,7 +119,7 @@ async def test_a_turn_that_begins_and_ends_in_one_commit_leaves_no_trace() -> No
     made = writer(disk)
     create(made)
     made.claim(Lease("r", 1))
-    made.begin(Job(1))
+    made.batch.begin(Job(1))
     made.end([1])
     await made.settle()
     assert (disk.writes[0].begin, disk.writes[0].end) == ((), ())
@@ -131,7 +131,7 @@ async def test_a_turn_that_ends_later_is_struck_out() -> None:
     made = writer(disk)
     create(made)
     made.claim(Lease("r", 1))
-    made.begin(Job(1))
+    made.batch.begin(Job(1))
     await made.settle()
     assert (await stored(disk)).live
     made.end([1])
