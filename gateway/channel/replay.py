@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 
+from a2a_server.errors import A2AError, Reason, Violation, refuse
+from gateway.channel.pauses import is_read
 from gateway.channel.refusals import garbled
 from gateway.upstream import Metadata
 from generated import a2a_pb2 as pb
 
 URI = "urn:a2a-server:replay:v1"
 EXTENSIONS = "a2a-extensions"
+CURSOR = "last-event-id"
 
 _EVENT = pb.StreamResponse.DESCRIPTOR.full_name
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _LARGEST = 2**53
 _DOUBLE = struct.Struct("<d")
 _SEVEN_BITS = 0x7F
@@ -38,6 +43,9 @@ class Numbers:
     def __init__(self, method: MethodDescriptor, metadata: Metadata) -> None:
         self._possible = method.output_type.full_name == _EVENT
         self._wanted = any(name == EXTENSIONS and URI in _uris(value) for name, value in metadata)
+        given = {value for name, value in metadata if name == CURSOR and value}
+        self.cursors = given if self._possible and is_read(method) else set()
+        """The numbers of events that the client says it has seen; one, if it makes sense."""
         self.active = False
         """Whether the upstream has agreed, which it says before the first item."""
 
@@ -47,6 +55,7 @@ class Numbers:
 
     def answered(self, metadata: Metadata) -> Metadata:
         """Note what the upstream has activated; return what the client should know of it."""
+        self.active = False
         told: list[tuple[str, str | bytes]] = []
         for name, value in metadata:
             uris = _uris(value) if name == EXTENSIONS else ()
@@ -56,6 +65,16 @@ class Numbers:
             elif left := ", ".join(uri for uri in uris if uri != URI):
                 told.append((name, left))
         return told
+
+    def check(self) -> None:
+        """Refuse to resume where the upstream would just begin anew, and the client miss events without knowing."""
+        if self.active or not self.cursors:
+            return
+        text, *more = self.cursors
+        if more or not (isinstance(text, str) and _NUMBER.fullmatch(text)):
+            refuse([Violation(CURSOR, "must be the number of an event that a stream has shown, such as 17, or 0")])
+        text = "Last-Event-ID: the agent's server does not replay events; a2a-server does with replay_extension = true."
+        raise A2AError(Reason.UNSUPPORTED_OPERATION, text)
 
     def read(self, wire: bytes) -> Item:
         """Find the number of an event."""

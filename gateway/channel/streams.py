@@ -16,6 +16,9 @@ from gateway.channel.refusals import pairs, refusal_of
 from gateway.channel.replay import Item, Numbers
 from gateway.upstream import Metadata
 
+HEADSTART = 0.25
+"""How many seconds an upstream has to refuse a cursor after all, before the stream counts as begun."""
+
 Cut = Callable[[A2AError], Awaitable[None]]
 
 
@@ -97,8 +100,14 @@ class ChannelStream:
         call, numbers = await attempt.begin(self._wanted), self._numbers
         self.metadata = numbers.answered(pairs(await call.initial_metadata()))
         batches = Batches(call, numbers.read, self._endings)
-        # With a cursor the first item may take its time, but the stream has been accepted.
-        first = () if numbers.active else await batches.next()
+        try:
+            # With a cursor the first item may take its time, though the stream is accepted.
+            resumes = numbers.active and numbers.cursors
+            first = await (batches.soon(HEADSTART) if resumes else batches.next())
+            numbers.check()
+        except BaseException:
+            batches.close()
+            raise
         attempt.answered()
         self._batches = batches
         return first

@@ -130,3 +130,33 @@ def test_clients_are_told_of_what_they_asked_for(asked: tuple[str, ...], answer:
 def test_only_streams_of_events_are_asked_for_numbers() -> None:
     other = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
     assert Numbers(other, ()).ask([("x", "y")]) == [("x", "y")]
+
+
+@pytest.mark.req("RPLY-02")
+@pytest.mark.parametrize(
+    ("cursors", "reason"),
+    [
+        ((), None),
+        (("",), None),
+        (("3",), Reason.UNSUPPORTED_OPERATION),
+        (("", "0"), Reason.UNSUPPORTED_OPERATION),
+        (("3", "3"), Reason.UNSUPPORTED_OPERATION),
+        (("3", "4"), Reason.INVALID_PARAMS),
+        (("-1",), Reason.INVALID_PARAMS),
+        (("3 ",), Reason.INVALID_PARAMS),
+        (("\u0663",), Reason.INVALID_PARAMS),
+        (("1" * 19,), Reason.INVALID_PARAMS),
+    ],
+)
+def test_a_cursor_is_for_upstreams_that_know_what_it_is(cursors: tuple[str, ...], reason: Reason | None) -> None:
+    asked = [("last-event-id", cursor) for cursor in cursors]
+    numbers(*asked).check()  # has agreed, and judges for itself
+    Numbers(rpc("SendStreamingMessage"), asked).check()  # for which it means nothing
+    strange = Numbers(rpc("SubscribeToTask"), asked)
+    strange.answered([])
+    if reason is None:
+        strange.check()
+    else:
+        with pytest.raises(A2AError) as caught:
+            strange.check()
+        assert caught.value.reason is reason
