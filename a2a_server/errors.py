@@ -167,11 +167,12 @@ def deadline_exceeded(seconds: float) -> A2AError:
 
 def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status:
     """Say it in Google's words; what would not fit into trailers is cut."""
-    status = status_pb2.Status(code=error.reason.status(codes), message=_clip(error.message, _LONGEST_MESSAGE))
+    status, message = status_pb2.Status(code=error.reason.status(codes)), error.message
     for detail in _details_of(error):
         status.details.add().Pack(detail)
         if isinstance(detail, details.BadRequest) and len(detail.field_violations) < len(error.violations):
-            status.message += f" The first {len(detail.field_violations)} are listed."
+            message += f" The first {len(detail.field_violations)} are listed."
+    status.message = _clip(message, _LONGEST_MESSAGE)
     return status
 
 

@@ -14,6 +14,7 @@ from gateway.readers import Place
 from tests.support.door_upstream import Event, Playing, Scripted, event, plays
 from tests.support.doors import http_door
 from tests.support.http import get, post, wire
+from tests.unit.transport.doors import eventually
 
 SUBSCRIBE = get("/tasks/t:subscribe")
 QUICK = Options(body_timeout=0.2, write_timeout=0.2, keep_alive=0.04)
@@ -102,11 +103,12 @@ async def test_one_connection_that_fails_does_not_end_the_timeouts_of_others(mon
 
     monkeypatch.setattr(Protocol, "look", fail_at_first)
     with structlog.testing.capture_logs() as logs:
-        async with http_door(Scripted(), QUICK) as door, wire(door.port) as broken, wire(door.port) as slow:
+        async with http_door(Scripted(), QUICK) as door, wire(door.port) as broken:
             assert (await broken.ask(get("/healthz"))).status == 200
-            await asyncio.sleep(0.2)
-            await slow.send(b"GET /healthz HTTP/1.1\r\nHost:")
-            assert (await slow.answer()).status == 408
+            await eventually(lambda: bool(failed))
+            async with wire(door.port) as slow:
+                await slow.send(b"GET /healthz HTTP/1.1\r\nHost:")
+                assert (await slow.answer()).status == 408
             assert (await broken.ask(get("/healthz"))).status == 200
     assert "http.not_looked_after" in {entry["event"] for entry in logs}
 
