@@ -35,7 +35,8 @@ MODULES = {
 """What a call spends its time in.
 
 Nothing that users subclass; nothing that takes values as they come, because compiled code insists on its annotations;
-and nothing that mypyc does not know: asynchronous generators, subclasses of what is written in C.
+and nothing that mypyc does not know: asynchronous generators, subclasses of what is written in C, waiting in `except`
+and `finally`.
 """
 
 FLAGS = ("--config-file=", "--ignore-missing-imports")

@@ -200,11 +200,11 @@ class Run:
         finally:
             self._plan = None
             self._in_agent = False
-            if self.task is not None and is_signaled(self.task):
-                await forget_signals(self.task)
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
+        if self.task is not None and is_signaled(self.task):
+            await forget_signals(self.task)
 
     def _set_timer(self) -> None:
         if limit := self.shop.limits.turn_timeout:

@@ -67,13 +67,13 @@ class Runs:
         if once is not None:
             job.key = once.key
         for _ in range(RACES):
-            job.after = None  # an attempt that lost its race has left a mark
             try:
                 if message.task_id:
                     return await self._continue(job, once)
                 return await self._create(job, plan, once)
             except StaleWrite:
-                await asyncio.sleep(0)
+                job.after = None  # the attempt has left a mark
+            await asyncio.sleep(0)
         raise changing_too_fast()
 
     async def _references(self, call: Call, message: pb.Message) -> Sequence[pb.Task]:

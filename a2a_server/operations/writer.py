@@ -255,11 +255,15 @@ class TaskWriter:
         write = self.batch.take(self.scope, self.task_id, self.durable, self.epoch, self.image)
         write.owe = self.on_owed is not None
         self._committing = True
+        owed = False
+        refusal: Exception | None = None
         try:
             try:
                 owed = await self._store.commit(write)
             except (Repeated, StoreUnavailable) as error:
-                owed = await self._insist(write, error)
+                refusal = error
+            if refusal is not None:
+                owed = await self._insist(write, refusal)
         except Exception as error:
             self.close(error)
             if self._ours:

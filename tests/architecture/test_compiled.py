@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 from pathlib import Path
 
@@ -17,3 +18,12 @@ PATHS: list[str] = runpy.run_path(str(ROOT / "deploy" / "compile.py"))["paths"](
 def test_what_is_to_be_compiled_is_there_and_is_compiled_or_not_like_all(path: str) -> None:
     assert (ROOT / path).is_file()
     assert Path(origin(path.removesuffix(".py").replace("/", "."))).suffix == (".so" if COMPILED else ".py")
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path.startswith("a2a_server/")])
+def test_nothing_waits_while_it_handles_an_exception(path: str) -> None:
+    """Compiled, it would be everybody's meanwhile, and a `finally` that has waited raises whichever it finds."""
+    tries = [node for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.Try)]
+    handling = [line for node in tries for line in (*node.handlers, *node.finalbody)]
+    waits = [node.lineno for line in handling for node in ast.walk(line) if isinstance(node, ast.Await | ast.Yield)]
+    assert waits == []

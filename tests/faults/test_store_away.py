@@ -155,6 +155,26 @@ async def test_a_send_that_waits_for_its_answer_waits_a_little_longer() -> None:
         assert texts(await waiting) == ["hello"]
 
 
+@pytest.mark.req("DURA-07")
+async def test_turns_that_end_meanwhile_wait_for_it_together() -> None:
+    """The error that one of them waits out is not the next one's."""
+    stage, store = Stage(), Shaky()
+    async with serving(stage.agent, store=store) as world:
+        tasks = [await world.send(say(skill="hold", configuration=SOON)) for _ in range(3)]
+        for task in tasks:
+            await world.reaches(task.id, pb.TASK_STATE_WORKING)
+        store.away = True
+        stage.release.set()
+        await store.tried.wait()
+        await asyncio.sleep(0.01)
+        store.away = False
+        for task in tasks:
+            assert texts(await world.reaches(task.id, pb.TASK_STATE_COMPLETED)) == ["hello"]
+        while world.core.runs.live:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)  # no turn is left open
+
+
 @pytest.mark.req("DURA-07", "CANX-01")
 async def test_a_cancel_is_carried_out_when_the_store_is_back() -> None:
     stage, store = Stage(), Shaky()
