@@ -116,14 +116,14 @@ class Relay:
                 raise
             raise farewell from None
 
-    def _opening(self, flow: Flow, stream: Stream, first: Batch) -> tuple[bytes, list[Piece]]:
+    def _opening(self, flow: Flow, stream: Stream, first: Batch) -> tuple[bytes, list[Piece] | None]:
         """The head with what can be sent along, and what is too long for that."""
         told = headers.outgoing(stream.metadata, echo=self.echo)
         head = flow.head(self.frames.content_type, [*_FIELDS, *told, *self.extra])
         if self.place.request.method == "HEAD":  # which has waited for the first event, too: it may be an error
-            return head, []
+            return head, None
         written = self._written(flow, first)
-        return (head + written, []) if isinstance(written, bytes) else (head, written)
+        return (head + written, None) if isinstance(written, bytes) else (head, written)
 
     def _begin(self, flow: Flow, opening: bytes) -> bool:
         """Send the head with what is there; whether anything is to follow."""
@@ -135,10 +135,11 @@ class Relay:
         place.response, place.last = flow, time.monotonic()
         return True
 
-    async def _follow(self, flow: Flow, items: AsyncIterator[Batch], rest: list[Piece]) -> None:
+    async def _follow(self, flow: Flow, items: AsyncIterator[Batch], rest: list[Piece] | None) -> None:
         """The response has begun, so every end is told within it."""
         try:
-            await flow.pour(rest)
+            if rest is not None:
+                await flow.pour(rest)
             await self._relay(flow, items)
         except asyncio.CancelledError:
             if (farewell := self.place.farewelled()) is None:

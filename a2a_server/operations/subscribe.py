@@ -43,7 +43,7 @@ class SubscribeToTask:
                 raise TaskOverError(record.task)
             reader.position = standing.number
             first = self.relay.first(record.task, standing.number, None)
-            del record
+            del record, standing
             yield first
             del first
             async for entries in self.relay.follow(reader, call.take):

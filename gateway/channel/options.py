@@ -53,7 +53,8 @@ class ChannelOptions:
     """The largest answer, or item of a stream."""
     calls_per_connection: Count = 100
     """How many calls of one kind a connection carries before another one is opened. Servers limit that, often to 100 or
-    128, and what is beyond waits; where one takes less, the gateway notices, at the cost of a second."""
+    128, and what is beyond waits. A server that takes fewer streams is found out at the cost of a second; that it
+    takes fewer sends at once has to be said here."""
     connections: Count = 100
     """Connections to one address for calls of one kind: reads, sends, streams; when all are full, calls get a 429."""
     keepalive_time: Annotated[float, Ge(10)] = 330.0
