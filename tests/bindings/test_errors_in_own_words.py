@@ -182,7 +182,7 @@ def test_only_whole_words_change_and_only_where_they_speak_of_tasks() -> None:
     assert told.metadata == {"taskId": "ROLE_USER", "state": "working"}
     assert told.violations == (Violation("message.ROLE_USER", said),)
     far: Any = words.retold(StatusError(status_of(error), [("x", "y")]), words.KIND)
-    assert (far.status, far.metadata) == (status_of(told), [("x", "y")])
+    assert (far.status, far.trailers, far.metadata) == (status_of(told), [("x", "y")], ())
 
 
 def test_details_that_are_broken_stay_as_they_are() -> None:
