@@ -162,8 +162,9 @@ class Gateway:
             return await place.serve(request, query)
         try:
             return await self._rest(request, path, query)
-        except Unknown as nowhere:
-            return await self._elsewhere(request, path, query, nowhere)
+        except Unknown as unknown:
+            nowhere = unknown
+        return await self._elsewhere(request, path, query, nowhere)
 
     async def _elsewhere(self, request: web.BaseRequest, path: str, query: str, nowhere: Unknown) -> Answering:
         """Where 1.0 has nothing there may be the root of a tenant of 0.3, or a card of 0.2."""

@@ -63,6 +63,7 @@ async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) 
         return await _ask_again(runs, claimed, record, jobs[0])
     if lost := {job.number for job in jobs if job.kept is not None}:  # the turn that asked for them asks again
         await Unattended(runs.shop, claimed.scope, record).end([turn for turn in claimed.turns if turn.number in lost])
+        record = await runs.shop.store.load(claimed.scope, claimed.task_id) or record  # what was written is used up
     logger.info("task.rerun", task_id=claimed.task_id)
     left = [job for job in jobs if job.number not in lost]
     for job in left:
