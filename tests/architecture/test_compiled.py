@@ -20,7 +20,7 @@ def test_what_is_to_be_compiled_is_there_and_is_compiled_or_not_like_all(path: s
     assert Path(origin(path.removesuffix(".py").replace("/", "."))).suffix == (".so" if COMPILED else ".py")
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if path.startswith("a2a_server/")])
+@pytest.mark.parametrize("path", PATHS)
 def test_nothing_waits_while_it_handles_an_exception(path: str) -> None:
     """Compiled, it would be everybody's meanwhile, and a `finally` that has waited raises whichever it finds."""
     tries = [node for node in ast.walk(ast.parse((ROOT / path).read_text())) if isinstance(node, ast.Try)]

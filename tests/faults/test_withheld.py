@@ -40,6 +40,7 @@ class Keeper(Guard):
         skill(id="steps")(self.steps)
         skill(id="enduring")(self.linger)
         skill(id="hard_of_hearing")(self.deaf)
+        skill(id="draws")(self.draws)
 
     async def steps(self, turn: Turn) -> str | None:
         """Has used the word when it stops, and saved how far it came."""
@@ -50,6 +51,21 @@ class Keeper(Guard):
         await turn.checkpoint(tried=turn.state.get("tried", 0) + 1)
         await self.release.wait()
         return f"{turn.state['tried']} tries"
+
+    async def draws(self, turn: Turn) -> str | None:
+        """Has shown something before it asks, and listens."""
+        self.turns.append(turn)
+        if turn.rerun:
+            await turn.status("Again.")
+            return "done"
+        async with turn.artifact("first") as out:
+            await out.write("precious")
+        await turn.checkpoint()
+        await turn.ask("The word?", sensitive=True)
+        await turn.next_message()
+        await turn.status("I know it.")
+        await asyncio.Event().wait()
+        return None
 
 
 @asynccontextmanager
@@ -214,3 +230,14 @@ async def test_a_question_that_is_no_longer_kept_cannot_be_put_anew() -> None:
 
 async def nothing(request: TurnRequest, outlet: Outlet) -> None:
     """An agent that is never asked."""
+
+
+@pytest.mark.req("XTRA-04", "DURA-02")
+async def test_what_was_shown_before_is_there_after_a_restart() -> None:
+    store, keeper = MemoryStore(), Keeper()
+    async with serving(keeper.agent, store=store) as world:
+        task = await world.send(say(skill="draws"))
+        await world.send(answer(task, SECRET, configuration=SOON))
+        await world.reaches(task.id, WORKING)
+        async with restarted(store) as (again, _):
+            assert texts(await again.reaches(task.id, COMPLETED)) == ["precious", "done"]
