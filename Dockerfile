@@ -40,9 +40,8 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
         python3 -m venv --without-pip /opt/compile \
         && python3 -m pip --python /opt/compile/bin/python install --no-compile --only-binary=:all: \
             --constraint constraints.txt --requirement /tmp/dependencies.txt mypy setuptools types-protobuf \
-        && /opt/compile/bin/python deploy/compile.py . \
-        && find . -name '*.so' -exec cp --parents '{}' \
-            "$(/opt/a2a/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" ';'; \
+        && /opt/compile/bin/python deploy/compile.py \
+            "$(/opt/a2a/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; \
     fi
 
 # Hashes instead of times, which are never checked, and a fixed seed: the same sources make the same bytes.
@@ -74,19 +73,19 @@ ENV PATH=/opt/a2a/bin:$PATH \
 
 # Numbers, so that an orchestrator can see that it is not root.
 USER 10001:10001
-# Agents and a2a-server.toml are looked for here.
+# Agents and a2ad.toml are looked for here.
 WORKDIR /app
 EXPOSE 50051 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["a2a-server", "health"]
-ENTRYPOINT ["a2a-server"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["a2ad", "health"]
+ENTRYPOINT ["a2ad"]
 CMD ["serve"]
 
 # Last, since they change with every commit.
 ARG BASE
 ARG VERSION=
 ARG REVISION=
-LABEL org.opencontainers.image.title="a2a-server" \
+LABEL org.opencontainers.image.title="a2ad" \
       org.opencontainers.image.description="Serves A2A agents over gRPC, REST, JSON-RPC and SSE" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="${BASE}" \

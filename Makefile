@@ -8,7 +8,7 @@ ARGS    ?=
 JS      ?= $(if $(shell command -v npm),1,0)
 
 BIN  := .venv/bin
-CODE := $(wildcard a2a_server gateway tests examples proto/generate.py deploy/compile.py)
+CODE := $(wildcard a2a_server gateway/a2a_gateway tests examples proto/generate.py deploy/compile.py)
 OLD  := .venv-sdk-0.3
 OLD_CODE := tests/interop/clients/sdk_0_3.py tests/interop/servers/sdk_0_3.py
 NODE := tests/interop/clients/js
@@ -22,7 +22,7 @@ help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: .venv/.run ## serve (ARGS="--help" shows how)
-	$(BIN)/a2a-server serve $(ARGS)
+	$(BIN)/a2ad serve $(ARGS)
 
 test: .venv/.dev clients ## run the tests and measure their coverage (ARGS="-k name")
 	JS=$(JS) $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --cov-fail-under=0 $(ARGS)
@@ -84,7 +84,7 @@ endef
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo 'a2a-server needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3' >&2; exit 1; }
+		echo 'a2ad needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .venv/.run: pyproject.toml constraints.txt | .venv/bin/python
@@ -101,6 +101,7 @@ $(FAST)/.ready: .venv/.dev deploy/compile.py $(shell find a2a_server gateway gen
 	mkdir -p $(FAST)
 	tar --create $(foreach name,node_modules __pycache__ ./build ./.git './.venv*' './.*_cache' './.coverage*' ./.hypothesis,--exclude=$(name)) . \
 		| tar --extract --directory=$(FAST)
+	cp -R gateway/a2a_gateway generated/a2a_proto $(FAST)  # as in an installation, where all packages stand side by side
 	$(BIN)/python deploy/compile.py $(FAST)
 	touch $@
 

@@ -1,4 +1,4 @@
-"""`python -m a2a_server` and the command `a2a-server`."""
+"""`python -m a2a_server` and the command `a2ad`."""
 
 from __future__ import annotations
 

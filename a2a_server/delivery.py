@@ -14,15 +14,15 @@ from pydantic import SecretStr
 from a2a_server.adapters.sealing import Sealing, sealing_keys
 from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push_delivery import CURRENT, Delivery, Form
+from a2a_server.operations.push.delivery import CURRENT, Delivery, Form
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.hooks import Books
 from a2a_server.ports.store import StoreRefused
+from a2a_server.protocol import dialects
 from a2a_server.settings import Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.push import Push
 from a2a_server.transport.versions import DRAFT, LEGACY
-from gateway import dialects
 
 JWKS_PATH = "/.well-known/jwks.json"
 
@@ -98,6 +98,6 @@ def _keys(read: Callable[[Sequence[str]], Sequence[K]], texts: Sequence[SecretSt
 
 def _user_agent() -> str:
     try:
-        return f"a2a-server/{version('a2a-server')}"
+        return f"a2ad/{version('a2ad')}"
     except PackageNotFoundError:  # run from a checkout
-        return "a2a-server"
+        return "a2ad"

@@ -1,13 +1,13 @@
-"""The agent that `a2a-server serve` starts when it is given none: every ability behind a skill (spec: AGNT-01)."""
+"""The agent that `a2ad serve` starts when it is given none: every ability behind a skill (spec: AGNT-01)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn, data_part, file_part, text_part
 from a2a_server.ports.authenticator import Caller
-from generated import a2a_pb2 as pb
 
 _FILES = ("application/octet-stream", "application/pdf", "image/jpeg", "image/png", "text/csv", "text/markdown")
 _BEAT = 0.05

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import structlog
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sqlite.store import SqliteStore
-from a2a_server.compat.options import Options as CompatOptions
 from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.store import Store
+from a2a_server.protocol.v0_3.options import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.transport.extensions import Extensions
+from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.pipeline import Pipeline, Rules
-from a2a_server.transport.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.streams import OpenStreams
 from a2a_server.transport.tenants import Tenants
-from generated import a2a_pb2 as pb
 
 log = structlog.get_logger(__name__)
 

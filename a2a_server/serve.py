@@ -9,12 +9,18 @@ from functools import partial
 
 import structlog
 
+from a2a_gateway.app import Gateway
+from a2a_gateway.cards.cards import Legacy, doors_at, old_doors_at
+from a2a_gateway.cards.file import CardFileError, WithCard, read_card
+from a2a_gateway.channel import ChannelUpstream, UnusableOptions
+from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.http.drain import Drainable
+from a2a_gateway.upstream import Upstream, new_answer
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
-from a2a_server.compat import cards as old_cards
-from a2a_server.compat.superset import superset
 from a2a_server.delivery import delivery_of, documents_of
-from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
+from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.parts import (
     authenticator_of,
     log_internal,
@@ -26,24 +32,18 @@ from a2a_server.parts import (
 )
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import Store
+from a2a_server.protocol.v0_3 import cards as old_cards
+from a2a_server.protocol.v0_3.superset import superset
 from a2a_server.settings import Settings
-from a2a_server.transport.address import Address
+from a2a_server.transport.grpc.address import Address
+from a2a_server.transport.grpc.pem import PemFile, authorities, identity
+from a2a_server.transport.grpc.server import GrpcDoor
+from a2a_server.transport.grpc.servicer import Servicer
+from a2a_server.transport.grpc.tls import server_context
+from a2a_server.transport.grpc.watchdog import Watchdog
 from a2a_server.transport.local import LocalUpstream
-from a2a_server.transport.pem import PemFile, authorities, identity
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.server import GrpcDoor
-from a2a_server.transport.servicer import Servicer
-from a2a_server.transport.tls import server_context
-from a2a_server.transport.watchdog import Watchdog
 from a2a_server.whereabouts import base_of, interface_of, issuer_of, old_interface_of
-from gateway.app import Gateway
-from gateway.card_file import CardFileError, WithCard, read_card
-from gateway.cards import Legacy, doors_at, old_doors_at
-from gateway.channel import ChannelUpstream, UnusableOptions
-from gateway.door import HttpDoor
-from gateway.drain import Drainable
-from gateway.upstream import Upstream, new_answer
-from generated import a2a_pb2 as pb
 
 LAST_ITEMS = 1.0
 """How long streams may take to deliver what was pending when the core had drained."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.settings import Settings
-from a2a_server.transport.address import Address
+from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.versions import LEGACY
-from generated import a2a_pb2 as pb
 
 WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised
 

@@ -1,4 +1,4 @@
-"""Compile what every call runs through: python compile.py FOLDER, which holds the packages a2a_server and gateway.
+"""Compile what every call runs through: python compile.py FOLDER, which holds the packages a2a_server and a2a_gateway.
 
 mypyc makes C of annotated Python, and a C compiler makes a module of that, which Python finds before the source beside
 it. Nothing else changes, and what is not compiled works as before. It needs mypy, setuptools and a C compiler.
@@ -16,21 +16,27 @@ from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 MODULES = {
+    "a2a_gateway": "app calls jsonrpc profiles rest",
+    "a2a_gateway/http": "body cors outbox replies",
+    "a2a_gateway/older/v0_3": "jsonrpc schemes speech speeches",
+    "a2a_gateway/requests": "accept binding content headers proxies",
+    "a2a_gateway/routing": "routes",
     "a2a_server/adapters": "clock",
     "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "places",
     "a2a_server/agents": "artifact feed state",
     "a2a_server/domain": "compiled events lifecycle pieces reducer syntax trace validation wire",
-    "a2a_server/operations": (
-        "batch briefing first_step gates ids image job log moves once outlet receipts run runs send signals"
-        " slots subject ticket workshop writer"
+    "a2a_server/operations": "gates ids services",
+    "a2a_server/operations/log": "log",
+    "a2a_server/operations/rpc": "send",
+    "a2a_server/operations/turns": (
+        "batch briefing first_step idempotency image job moves outlet receipts run runs signals slots subject ticket"
+        " writer"
     ),
     "a2a_server/ports": "entry turn_request write",
+    "a2a_server/protocol/codec": "codec memo text times",
+    "a2a_server/protocol/dialects": "answers input_requests kind kind_parts members parts sends spelling times",
     "a2a_server/transport": "local pipeline tenants versions",
-    "gateway": "accept app binding body calls content cors headers jsonrpc outbox profiles proxies replies rest routes",
-    "gateway/codec": "codec memo text times",
-    "gateway/dialects": "answers input_requests kind kind_parts members parts sends spelling times",
-    "gateway/v0_3": "jsonrpc schemes speech speeches",
 }
 """What a call spends its time in.
 
@@ -57,7 +63,7 @@ def compile_in(folder: Path) -> None:
             debug_level="0",
             multi_file=True,  # many files of C instead of one that is very large
         )
-        command = build_ext(Distribution({"name": "a2a-server", "ext_modules": modules}))
+        command = build_ext(Distribution({"name": "a2ad", "ext_modules": modules}))
         command.inplace, command.build_temp = True, made
         command.ensure_finalized()
         command.run()
@@ -65,7 +71,7 @@ def compile_in(folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compile the modules that every call runs through, where they are.")
-    parser.add_argument("folder", type=Path, help="what holds the packages a2a_server and gateway")
+    parser.add_argument("folder", type=Path, help="what holds the packages a2a_server and a2a_gateway")
     compile_in(parser.parse_args().folder)
     print(f"Compiled {len(paths())} modules in {Path.cwd()}.")
 

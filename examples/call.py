@@ -8,8 +8,8 @@ from pathlib import Path
 
 import grpc
 
-from generated import a2a_pb2 as pb
-from generated.a2a_pb2_grpc import A2AServiceStub
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.a2a_pb2_grpc import A2AServiceStub
 
 METADATA = (("a2a-version", "1.0"),)
 

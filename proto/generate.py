@@ -1,4 +1,4 @@
-"""Make the package `generated` from the protos beside this file, or with --check tell whether it is stale.
+"""Make the package `a2a_proto` from the protos beside this file, or with --check tell whether it is stale.
 
 Compiled in two steps. protoc first writes a descriptor set, because JSON names belong in the descriptor we share with
 the SDK; the Python code is then made from that set.
@@ -17,7 +17,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
 PROTO = Path(__file__).resolve().parent
-GENERATED = PROTO.parent / "generated"
+GENERATED = PROTO.parent / "generated" / "a2a_proto"
 SOURCES = ("a2a.proto", "a2a_v0_3.proto", "discovery.proto")
 # protoc emits top-level imports of sibling modules; they live in the package.
 SIBLING_IMPORT = re.compile(r"^import (a2a_pb2|a2a_v0_3_pb2|discovery_pb2) as", re.MULTILINE)
@@ -33,15 +33,15 @@ def main() -> int:
     stale = sorted(name for name in made.keys() | found.keys() if made.get(name) != found.get(name))
     if check:
         for name in stale:
-            print(f"stale: generated/{name}; run `make gen` and commit the result", file=sys.stderr)
+            print(f"stale: generated/a2a_proto/{name}; run `make gen` and commit the result", file=sys.stderr)
         return bool(stale)
-    GENERATED.mkdir(exist_ok=True)
+    GENERATED.mkdir(parents=True, exist_ok=True)
     for name in stale:
         if name in made:
             (GENERATED / name).write_text(made[name], encoding="utf-8")
         else:
             (GENERATED / name).unlink()
-        print(f"generated/{name}")
+        print(f"generated/a2a_proto/{name}")
     return 0
 
 
@@ -66,7 +66,7 @@ def generate() -> dict[str, str]:
         )
         descriptors.unlink()
         modules = {path.name: path.read_text(encoding="utf-8") for path in out.iterdir()}
-    rewritten = {name: SIBLING_IMPORT.sub(r"from generated import \1 as", text) for name, text in modules.items()}
+    rewritten = {name: SIBLING_IMPORT.sub(r"from a2a_proto import \1 as", text) for name, text in modules.items()}
     return rewritten | {"__init__.py": INIT, "py.typed": ""}
 
 

@@ -1,5 +1,6 @@
 """What an agent author touches: Agent, Turn, and helpers for parts (spec: AGNT-01)."""
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.agent import Agent
 from a2a_server.agents.artifact import ArtifactWriter
 from a2a_server.agents.extensions import Extension
@@ -17,6 +18,7 @@ __all__ = [
     "Turn",
     "data_part",
     "file_part",
+    "pb",
     "text_part",
     "tool_result_part",
     "tool_use_part",

@@ -6,18 +6,18 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.extensions import Extension
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.results import relay
 from a2a_server.agents.skill import Function, Skill, as_tags, check_card, check_function, title
 from a2a_server.agents.state import Saved
 from a2a_server.agents.turn import Turn
-from a2a_server.errors import Violation
 from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 ExtendCard: TypeAlias = Callable[[pb.AgentCard, Caller], pb.AgentCard | None]
 _Function = TypeVar("_Function", bound=Function)

@@ -7,11 +7,11 @@ from functools import partial
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeAlias, TypedDict
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.parts import Chunk, Json, as_part, as_parts, to_struct
 from a2a_server.ports.agent import InvalidAgentResponse
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 
 Whole: TypeAlias = Chunk | Sequence[pb.Part] | pb.Artifact
 """What becomes an artifact at once."""

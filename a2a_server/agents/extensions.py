@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.parts import Json, to_struct
-from a2a_server.errors import Violation
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 Check = Callable[[pb.SendMessageRequest], Iterable[Violation | str]]
 

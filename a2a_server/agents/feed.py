@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.fields import has
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL
 from a2a_server.ports.agent import InvalidAgentResponse, Outlet
-from generated import a2a_pb2 as pb
 
 LINGER = 0.02
 """Seconds that a chunk may be held back.

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.extensions import Extension
 from a2a_server.agents.parts import Content, Json, as_message, data_part
 from a2a_server.domain.input_requests import (
@@ -20,7 +21,6 @@ from a2a_server.domain.input_requests import (
 )
 from a2a_server.domain.syntax import MAX_ID, is_name
 from a2a_server.ports.agent import InvalidAgentResponse
-from generated import a2a_pb2 as pb
 
 INPUT_REQUESTS: Final = Extension(URI, DESCRIPTION)
 """For `Agent(extensions=[INPUT_REQUESTS])`: an agent that makes input requests declares that it does (EXTN-01)."""

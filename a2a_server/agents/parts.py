@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, cast
 
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import InvalidAgentResponse
-from generated import a2a_pb2 as pb
 
 Json: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | float | bool | None
 Chunk: TypeAlias = str | bytes | pb.Part | Json

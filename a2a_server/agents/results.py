@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TypeAlias
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.parts import Chunk
 from a2a_server.agents.turn import EVENTS, Event, Turn
-from generated import a2a_pb2 as pb
 
 Yield: TypeAlias = Chunk | pb.Artifact | Event | pb.Message
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.parts import Content, Json, as_message, to_python, to_struct
 from a2a_server.agents.state import Saved
 from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, open_request
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import trace_of
-from a2a_server.errors import refuse
 from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import refuse
 
 _TASK, _CONTEXT = "task", "context"
 

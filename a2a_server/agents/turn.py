@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.artifact import ArtifactIds, ArtifactWriter, Label, LabelFields, Whole, plain_label, whole
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.incoming import Incoming
@@ -14,7 +15,6 @@ from a2a_server.agents.state import Saved
 from a2a_server.domain.events import IN_BAND_KEY
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 
 Event: TypeAlias = pb.StreamResponse | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 EVENTS = (pb.StreamResponse, pb.TaskStatusUpdateEvent, pb.TaskArtifactUpdateEvent)

@@ -1,4 +1,4 @@
-"""The commands of `a2a-server` (spec: OPER-04, OPER-05)."""
+"""The commands of `a2ad` (spec: OPER-04, OPER-05)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 def installed_version() -> str:
     try:
-        return version("a2a-server")
+        return version("a2ad")
     except PackageNotFoundError:  # run from a checkout
         return "unknown"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(installed_version(), prog_name="a2a-server")
+@click.version_option(installed_version(), prog_name="a2ad")
 def main() -> None:
     """Serve A2A agents over gRPC, REST, JSON-RPC and SSE.
 
     Every setting has a name, such as limits.running_turns. It is taken from, in this order: a flag, an environment
-    variable (A2A_LIMITS__RUNNING_TURNS), the settings file, its default. `a2a-server config --example` lists them all.
+    variable (A2A_LIMITS__RUNNING_TURNS), the settings file, its default. `a2ad config --example` lists them all.
     """
 
 
@@ -62,9 +62,9 @@ def serve(
     demo agent shows what there is. The first signal lets running work come to an end, the second stops at once.
 
     \b
-    a2a-server serve
-    a2a-server serve examples/echo.py --store memory:
-    a2a-server serve my_package.agents:concierge --grpc 127.0.0.1:9000
+    a2ad serve
+    a2ad serve examples/echo.py --store memory:
+    a2ad serve my_package.agents:concierge --grpc 127.0.0.1:9000
     """  # noqa: D301 - click wants the character
     told = {"gateway": {"profiles": _listed(profiles)}, "log": {"level": log_level, "format": log_format}}
     loaded = settings_from({**flags, **told}, config)
@@ -100,8 +100,8 @@ def gateway(  # noqa: PLR0913 - the options
     """Serve REST, JSON-RPC and SSE in front of any server that speaks A2A 1.0 over gRPC.
 
     \b
-    a2a-server gateway --upstream 127.0.0.1:50051
-    a2a-server gateway --upstream agents.example:443 --tls --http 0.0.0.0:8080
+    a2ad gateway --upstream 127.0.0.1:50051
+    a2ad gateway --upstream agents.example:443 --tls --http 0.0.0.0:8080
     """  # noqa: D301 - click wants the character
     flags = {
         "http": http,
@@ -147,7 +147,7 @@ def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
     Without --grpc and --http the door of the settings in effect is asked; with both, both must serve.
     """
     from a2a_server.cli.health import NotServingError, Question  # noqa: PLC0415 - as above
-    from a2a_server.transport.address import StartError  # noqa: PLC0415 - as above
+    from a2a_server.transport.grpc.address import StartError  # noqa: PLC0415 - as above
 
     try:
         question = Question.of(**asked)

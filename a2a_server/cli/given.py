@@ -9,7 +9,7 @@ import click
 from a2a_server.settings import SettingsError, load
 from a2a_server.settings.sources import Loaded
 
-CONFIG_HELP: Final = "Settings file (TOML); otherwise $A2A_CONFIG, or a2a-server.toml if it is here."
+CONFIG_HELP: Final = "Settings file (TOML); otherwise $A2A_CONFIG, or a2ad.toml if it is here."
 
 
 class Unusable(click.ClickException):

@@ -69,13 +69,13 @@ def credential() -> Iterator[Entry]:
 
 def example_file() -> str:
     """Print a file that changes nothing until a line is uncommented."""
-    lines = ["# Settings of a2a-server. Each shows its default; environment variables: A2A_<SECTION>__<NAME>."]
+    lines = ["# Settings of a2ad. Each shows its default; environment variables: A2A_<SECTION>__<NAME>."]
     for section, _, entries in groups():
         lines += ["", f"[{section}]"] if section else []
         for name, value, meaning in entries:
             lines += ["", *textwrap.wrap(meaning, WIDTH, initial_indent="# ", subsequent_indent="# ")]
             lines.append(f"# {name} = {value}")
-    lines += ["", "# [[auth.tokens]]  # or [[auth.api_keys]]; `a2a-server token` makes one"]
+    lines += ["", "# [[auth.tokens]]  # or [[auth.api_keys]]; `a2ad token` makes one"]
     lines += [f"# {name} = {value}  # {meaning}" for name, value, meaning in credential()]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,4 @@
-"""`a2a-server push`: what is owed to webhooks, and what to do about those that fail (spec: PAID-03, OPER-04)."""
+"""`a2ad push`: what is owed to webhooks, and what to do about those that fail (spec: PAID-03, OPER-04)."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, *
     """Show configs that are owed something or are parked; with --task all configs of the task.
 
     \b
-    a2a-server push list --parked
-    a2a-server push list --task 0199a2f0-… --json
+    a2ad push list --parked
+    a2ad push list --task 0199a2f0-… --json
     """  # noqa: D301 - click wants the character
     found = _with(store, config, partial(_accounts, which=_which(**which), limit=limit))
     if as_json:
@@ -74,8 +74,8 @@ def retry(*, as_json: bool, store: str | None, config: str | None, everything: b
     """Try again what failed, at once and as if nothing had failed yet.
 
     \b
-    a2a-server push retry --parked
-    a2a-server push retry --task 0199a2f0-… --config-id mine
+    a2ad push retry --parked
+    a2ad push retry --task 0199a2f0-… --config-id mine
     """  # noqa: D301 - as above
     meant = _meant(everything=everything, **which)
     count = _with(store, config, lambda books: books.retry(meant))
@@ -89,8 +89,8 @@ def drop(*, as_json: bool, store: str | None, config: str | None, everything: bo
     """Forget what is owed: these webhooks will never be sent. The configs stay, and get what happens from now on.
 
     \b
-    a2a-server push drop --parked
-    a2a-server push drop --task 0199a2f0-…
+    a2ad push drop --parked
+    a2ad push drop --task 0199a2f0-…
     """  # noqa: D301 - as above
     meant = _meant(everything=everything, **which)
     count = _with(store, config, lambda books: books.drop(meant))

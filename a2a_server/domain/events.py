@@ -11,8 +11,8 @@ from typing import Any
 from google.protobuf import struct_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import AUTH, INPUT, STOPPING, TERMINAL
-from generated import a2a_pb2 as pb
 
 REASON_KEY = "reason"
 """Where a status message says why the server, and not the agent, ended the task."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, cast
 
 from google.protobuf.message import Message
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 
 class _Has(Protocol):

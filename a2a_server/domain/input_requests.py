@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import INTERRUPTED
-from a2a_server.errors import Violation, refuse
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation, refuse
 
 URI: Final = "urn:a2a-server:input-request:v1"
 """The extension."""

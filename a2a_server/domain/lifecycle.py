@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 SUBMITTED: Final = int(pb.TASK_STATE_SUBMITTED)
 WORKING: Final = int(pb.TASK_STATE_WORKING)

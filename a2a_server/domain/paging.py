@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple, NoReturn
 
 from a2a_server.domain.scope import Scope
-from a2a_server.errors import Violation, refuse
+from a2a_server.protocol.errors import Violation, refuse
 
 MAX_TOKEN: Final = 2_000
 _MAC_SIZE: Final = 16

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import timestamp
 from a2a_server.domain.wire import wrap
-from generated import a2a_pb2 as pb
 
 _ID: Final = int(pb.Task.ID_FIELD_NUMBER)
 _CONTEXT_ID: Final = int(pb.Task.CONTEXT_ID_FIELD_NUMBER)

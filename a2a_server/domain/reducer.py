@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import INTERRUPTED
-from generated import a2a_pb2 as pb
 
 
 def apply_status(head: pb.Task, status: pb.TaskStatus) -> None:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from a2a_server.errors import Violation, refuse
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation, refuse
 
 NOT_SERVED: Final = frozenset(
     {

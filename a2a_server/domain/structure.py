@@ -15,7 +15,7 @@ from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.demands import Enum, Plan, plan_of
 from a2a_server.domain.nesting import TOO_DEEP, is_void, too_deep
 from a2a_server.domain.numbers import NOT_FINITE, is_finite
-from a2a_server.errors import Violation
+from a2a_server.protocol.errors import Violation
 
 
 def required_violations(message: Message, prefix: str = "") -> list[Violation]:

@@ -9,14 +9,14 @@ from typing import Final
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import syntax
 from a2a_server.domain.compiled import readable
 from a2a_server.domain.fields import has
 from a2a_server.domain.input_requests import TOOL_RESULT, kind_of
 from a2a_server.domain.structure import required_violations
 from a2a_server.domain.syntax import MAX_ID, MAX_SECRET, is_name
-from a2a_server.errors import A2AError, Reason, Violation, refuse
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 
 __all__ = [
     "check_cancel",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 
 def trim(task: pb.Task, history_length: int | None, *, include_artifacts: bool = True, cap: int) -> pb.Task:

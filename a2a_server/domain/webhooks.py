@@ -13,11 +13,11 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.addresses import PUBLIC, Addresses
 from a2a_server.domain.hosts import NONE, Host, Hosts, host_of, is_local_name
 from a2a_server.domain.syntax import MAX_SECRET, MAX_URL
-from a2a_server.errors import Violation
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 MAX_PATH: Final = 8_000
 """Bytes of what follows the host, encoded: servers read request lines of about that length."""

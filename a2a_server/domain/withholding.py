@@ -7,6 +7,7 @@ from typing import Final
 
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import (
     InputRequest,
     open_request,
@@ -14,7 +15,6 @@ from a2a_server.domain.input_requests import (
     results_in,
     tool_result,
 )
-from generated import a2a_pb2 as pb
 
 REDACTED: Final = "[redacted]"
 _REDACTED_VALUE: Final = struct_pb2.Value(string_value=REDACTED)

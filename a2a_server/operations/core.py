@@ -8,33 +8,33 @@ from collections.abc import Mapping, Sequence
 
 from a2a_server.domain.input_requests import URI
 from a2a_server.operations.call import Operation
-from a2a_server.operations.cancels import Cancels
-from a2a_server.operations.cards import CardBook, GetAgentCard, GetExtendedAgentCard
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.log import EventLog
-from a2a_server.operations.once import OnceOnly
-from a2a_server.operations.push_configs import (
+from a2a_server.operations.log.log import EventLog
+from a2a_server.operations.log.replay import Replay
+from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.desk import PushDesk
+from a2a_server.operations.push.relay import PushRelay
+from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
+from a2a_server.operations.rpc.push_configs import (
     CreateTaskPushNotificationConfig,
     DeleteTaskPushNotificationConfig,
     GetTaskPushNotificationConfig,
     ListTaskPushNotificationConfigs,
 )
-from a2a_server.operations.push_delivery import Delivery
-from a2a_server.operations.push_desk import PushDesk
-from a2a_server.operations.push_relay import PushRelay
-from a2a_server.operations.receipts import Receipts
-from a2a_server.operations.recovery import settle_interrupted
-from a2a_server.operations.replay import Replay
-from a2a_server.operations.runs import Runs
-from a2a_server.operations.send import SendMessage
-from a2a_server.operations.slots import Slots
-from a2a_server.operations.stream import Relay, SendStreamingMessage
-from a2a_server.operations.subscribe import SubscribeToTask
-from a2a_server.operations.tasks import CancelTask, GetTask, ListTasks
-from a2a_server.operations.timeouts import InputTimeouts
-from a2a_server.operations.workshop import Workshop
+from a2a_server.operations.rpc.send import SendMessage
+from a2a_server.operations.rpc.stream import Relay, SendStreamingMessage
+from a2a_server.operations.rpc.subscribe import SubscribeToTask
+from a2a_server.operations.rpc.tasks import CancelTask, GetTask, ListTasks
+from a2a_server.operations.services import Workshop
+from a2a_server.operations.turns.cancels import Cancels
+from a2a_server.operations.turns.idempotency import OnceOnly
+from a2a_server.operations.turns.receipts import Receipts
+from a2a_server.operations.turns.recovery import settle_interrupted
+from a2a_server.operations.turns.runs import Runs
+from a2a_server.operations.turns.slots import Slots
+from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import URI
 from a2a_server.domain.schemes import choose_scheme
 from a2a_server.domain.validation import PLAIN, check_content_types, check_send, is_plain
-from a2a_server.errors import A2AError, Reason, refuse
 from a2a_server.operations.call import Call
-from a2a_server.operations.push_desk import INLINE, PushDesk
+from a2a_server.operations.push.desk import INLINE, PushDesk
 from a2a_server.ports.agent import SKILL_KEY, Agent
 from a2a_server.ports.plan import Plan
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, refuse
 
 
 class Gates:

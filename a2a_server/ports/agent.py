@@ -8,11 +8,11 @@ from typing import Protocol
 
 from google.protobuf import struct_pb2
 
-from a2a_server.errors import Violation
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 SKILL_KEY = "skill"
 """The optional key of `SendMessageRequest.metadata` that names the skill to run (SEND-15)."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 ANONYMOUS = "anonymous"
 """The owner of everything when no authentication is configured."""

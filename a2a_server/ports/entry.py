@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 TASK: Final = int(pb.StreamResponse.TASK_FIELD_NUMBER)
 MESSAGE: Final = int(pb.StreamResponse.MESSAGE_FIELD_NUMBER)

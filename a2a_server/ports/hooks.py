@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
-from generated import a2a_pb2 as pb
 
 
 class Hook(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.trace import Trace
-from a2a_server.errors import Violation
 from a2a_server.ports.hooks import Hook
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 
 class Notice(NamedTuple):
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
 
     delivered: bool
     why: str = ""
-    """For logs and `a2a-server push list`: "status 500", "timeout", "refused address", "connection", "certificate",
+    """For logs and `a2ad push list`: "status 500", "timeout", "refused address", "connection", "certificate",
     "too slow"; nothing else of what the address answered."""
     retry_after: float | None = None
     """Seconds, as the receiver asks for them."""

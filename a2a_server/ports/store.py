@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from a2a_server.ports.kept import Lease, Once, Turn
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 
 
 class StaleWrite(Exception):  # noqa: N818 - a verdict, not a malfunction

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.trace import Trace
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.plan import Plan
-from generated import a2a_pb2 as pb
 
 
 class TurnRequest:

@@ -30,7 +30,7 @@ def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
 
 
 class Credential(BaseModel):
-    """One caller's token or API key, as its hash; `a2a-server token` makes both."""
+    """One caller's token or API key, as its hash; `a2ad token` makes both."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,7 +48,7 @@ class Credential(BaseModel):
     def _is_a_hash(cls, value: SecretStr) -> SecretStr:
         kind, _, digits = value.get_secret_value().partition(":")
         if kind != "sha256" or len(digits) != DIGITS or not set(digits) <= set("0123456789abcdef"):
-            raise ValueError("must be the sha256:… line that `a2a-server token` prints, never the secret itself")
+            raise ValueError("must be the sha256:… line that `a2ad token` prints, never the secret itself")
         return value
 
     @property

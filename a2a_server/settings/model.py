@@ -18,15 +18,24 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from a2a_server.errors import ErrorCodes
 from a2a_server.operations.limits import Limits
+from a2a_server.protocol.errors import ErrorCodes
+from a2a_server.protocol.options import (
+    RESERVED,
+    ChannelOptions,
+    Names,
+    Options,
+    first_segment,
+    network_of,
+    path_fault,
+    split,
+    target_of,
+)
 from a2a_server.settings.auth import Auth, wrong
 from a2a_server.settings.push import Push
-from a2a_server.transport.address import Address
-from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
+from a2a_server.transport.grpc.address import Address
+from a2a_server.transport.grpc.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 from a2a_server.transport.tenants import Tenants, fault_of
-from gateway.channel.options import ChannelOptions, target_of
-from gateway.options import RESERVED, Names, Options, first_segment, network_of, path_fault, split
 
 MEMORY = "memory:"
 SQLITE = "sqlite:///"

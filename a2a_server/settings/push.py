@@ -14,9 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, field_va
 from a2a_server.domain.addresses import Addresses, Network
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
-from a2a_server.operations.push_delivery import Patience
-from a2a_server.transport.pem import certificates_fault
-from gateway.options import Names, split
+from a2a_server.operations.push.delivery import Patience
+from a2a_server.protocol.options import Names, split
+from a2a_server.transport.grpc.pem import certificates_fault
 
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
@@ -41,7 +41,7 @@ class Push(BaseModel):
     retry_most: Seconds = 3600.0
     """The longest wait of all, and the longest that a receiver may ask for with Retry-After."""
     give_up_after: Count = 20
-    """Attempts at one webhook, after which its config is parked: `a2a-server push list --parked`."""
+    """Attempts at one webhook, after which its config is parked: `a2ad push list --parked`."""
     give_up_age: Seconds = 86_400.0
     """For how long attempts may fail before the config is parked."""
     concurrency: Count = 64

@@ -19,7 +19,7 @@ from a2a_server.settings.model import Settings
 
 PREFIX = "A2A_"
 CONFIG = "A2A_CONFIG"
-DEFAULT_FILE = "a2a-server.toml"
+DEFAULT_FILE = "a2ad.toml"
 
 Tree = dict[str, Any]
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Protocol, cast
 
-from a2a_server.errors import deadline_exceeded
 from a2a_server.operations.call import Entries
+from a2a_server.protocol.errors import deadline_exceeded
 
 
 class Context(Protocol):

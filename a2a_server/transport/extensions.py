@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from a2a_server.errors import A2AError, Reason, Violation, refuse
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 
 NAME = "a2a-extensions"
 LONGEST = 8 * 1024

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import structlog
 
-from a2a_server.errors import A2AError, Reason
 from a2a_server.ports.store import StoreUnavailable
+from a2a_server.protocol.errors import A2AError, Reason
 
 log = structlog.get_logger(__name__)
 

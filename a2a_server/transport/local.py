@@ -10,9 +10,9 @@ from typing import Final, Generic, TypeVar, cast
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_server.errors import A2AError
 from a2a_server.operations.call import Take
 from a2a_server.ports.store import Store, StoreUnavailable
+from a2a_server.protocol.errors import A2AError
 from a2a_server.transport.deadlines import Context, deadline_of, limited, until
 from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream, new_envelope
 

@@ -12,7 +12,6 @@ from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import PARENT, trace_of
-from a2a_server.errors import A2AError, Reason, Violation, refuse
 from a2a_server.operations.call import (
     Call,
     Entries,
@@ -23,6 +22,7 @@ from a2a_server.operations.call import (
     new_call,
 )
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 from a2a_server.transport import replay, schemes, versions
 from a2a_server.transport.extensions import NAME as EXTENSIONS
 from a2a_server.transport.extensions import Extensions

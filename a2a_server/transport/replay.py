@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.wire import unwrap, wrap
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.operations.replay import NAME, URI
+from a2a_server.operations.log.replay import NAME, URI
 from a2a_server.ports.entry import Entry
-from generated import a2a_pb2 as pb
 
 __all__ = ["NAME", "URI", "numbered"]
 

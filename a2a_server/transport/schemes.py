@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from a2a_server.errors import Violation, refuse
+from a2a_server.protocol.errors import Violation, refuse
 
 NAME = "a2a-server-schemes"
 MOST = 16

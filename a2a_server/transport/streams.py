@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Take
+from a2a_server.protocol.errors import A2AError, Reason
 
 Cut = Callable[[A2AError], Awaitable[None]]
 """Ends a stream whatever it is doing, and tells the client as far as the client still listens."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from a2a_server.errors import A2AError, Reason, Violation, refuse
 from a2a_server.ports.authenticator import Caller
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 
 RESERVED = frozenset({"tasks", "v1", "extendedAgentCard", ".well-known", "message:send", "message:stream"})
 """First segments of the plain routes: as `/{tenant}/…` these names would never be reached (CONF-49)."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Final
 
-from a2a_server.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, Reason
 
 NAME = "a2a-version"
 SPOKEN = "a2a-server-spoken"

@@ -1,4 +1,4 @@
-"""docs/settings.md, written from what `a2a-server config --example` is made of; `RENEWAL` writes it anew."""
+"""docs/settings.md, written from what `a2ad config --example` is made of; `RENEWAL` writes it anew."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEAD = f"""\
 
 <!-- Made by `{RENEWAL}`. -->
 
-Every setting, its default and its meaning, as `a2a-server config --example` prints them;
+Every setting, its default and its meaning, as `a2ad config --example` prints them;
 [operating.md](operating.md#settings) says where they are taken from. `limits.running_turns` is
 `A2A_LIMITS__RUNNING_TURNS` in the environment, where lists are separated by commas or written as JSON arrays.
 
@@ -29,7 +29,7 @@ opened, a file of `tls`, `upstream` or `gateway.card` that is of no use.
 CREDENTIALS = """\
 ## `[[auth.tokens]]` and `[[auth.api_keys]]`
 
-A table for each credential; `a2a-server token` makes one.
+A table for each credential; `a2ad token` makes one.
 """
 
 

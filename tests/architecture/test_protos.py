@@ -12,11 +12,11 @@ from google.api.field_behavior_pb2 import REQUIRED, field_behavior
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, FileDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto
 
-from generated import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
+from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
 
 ROOT = Path(__file__).parents[2]
 
-IMPORT_GENERATED = "from generated import a2a_pb2, a2a_pb2_grpc, a2a_v0_3_pb2, a2a_v0_3_pb2_grpc, discovery_pb2_grpc"
+IMPORT_GENERATED = "from a2a_proto import a2a_pb2, a2a_pb2_grpc, a2a_v0_3_pb2, a2a_v0_3_pb2_grpc, discovery_pb2_grpc"
 IMPORT_SDK = "from a2a.types import a2a_pb2 as sdk; from a2a.compat.v0_3 import a2a_v0_3_pb2 as sdk_v0_3"
 SAME_CLASSES = """
 for ours, theirs in ((a2a_pb2, sdk), (a2a_v0_3_pb2, sdk_v0_3)):
@@ -34,7 +34,7 @@ for ours, theirs in ((a2a_pb2, sdk), (a2a_v0_3_pb2, sdk_v0_3)):
 )
 def test_the_compiled_file_is_the_sdks(ours: FileDescriptor, theirs: FileDescriptor) -> None:
     """The pool holds one file per name, so what is compared is what each module asked it to add."""
-    source = Path(sys.modules[f"generated.{ours.name.removesuffix('.proto')}_pb2"].__file__ or "")
+    source = Path(sys.modules[f"a2a_proto.{ours.name.removesuffix('.proto')}_pb2"].__file__ or "")
     sdk_source = next(
         Path(module.__file__ or "")
         for module in (sdk_a2a_pb2, sdk_a2a_v0_3_pb2)

@@ -45,7 +45,7 @@ def main(  # noqa: PLR0913 - the options
     folder: Path,
     home: Path,
 ) -> None:
-    """Measure a2a-server against the official SDK, and against itself with more to do.
+    """Measure a2ad against the official SDK, and against itself with more to do.
 
     Both servers run the same agent, each in a process of its own; all processes of servers share one core, of which one
     is busy at a time, and the load comes from the other core. Everything is measured in turns and repeatedly. Rates

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench.doors import REST, Request, ask
 from tests.bench.exchange import Broken, Exchange
 from tests.bench.http1 import DONE, Connection

@@ -12,7 +12,7 @@ from functools import partial
 from google.protobuf.message import Message
 from google.protobuf.text_format import MessageToString
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench.doors import Door, ask, listen
 from tests.bench.exchange import Broken
 from tests.bench.lab import VERSION, stub

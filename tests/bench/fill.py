@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.domain.events import artifact_event, status_event, text_part
 from a2a_server.domain.reducer import apply_status
@@ -16,7 +17,6 @@ from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.kept import Head, Lease
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 from tests.bench.requests import TEXT, message
 
 _FIRST_MS = 1_700_000_000_000

@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeVar, cast
 
 import grpc
 
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from tests.bench.load import Load, Work, drive
 from tests.bench.processes import CLIENT_CORE, GATEWAY_CORE, Program, Server, free_port, python, running
 
@@ -64,7 +64,7 @@ class Lab:
         doors = ["--grpc", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{http}"]
         arguments = ["serve", "tests.bench.agents:agent", *self._quiet(settings), *doors, "--store", store]
         command = python("-m", "a2a_server", *arguments)
-        name = f"a2a-server-{engine}-{port}"
+        name = f"a2ad-{engine}-{port}"
         program = Program(name=name, command=command, folder=self.folder, port=port, http=http, home=self._home)
         with running(program) as server:
             yield server

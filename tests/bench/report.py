@@ -22,19 +22,19 @@ _TIMES, _TO = "×", "–"  # noqa: RUF001 - as tables are printed
 
 _PACKAGES = ("a2a-sdk", "aiohttp", "grpcio", "httptools", "orjson", "protobuf", "uvicorn", "uvloop")
 _COLUMNS = {
-    SDK: ("a2a-server", "a2a-sdk", "times better"),
-    GO: ("a2a-server", "grpc-gateway", "times better"),
+    SDK: ("a2ad", "a2a-sdk", "times better"),
+    GO: ("a2ad", "grpc-gateway", "times better"),
     NETWORK: ("through it", "directly", "share"),
-    BARE: ("a2a-server", "prebuilt bytes", "times dearer"),
+    BARE: ("a2ad", "prebuilt bytes", "times dearer"),
     OLDER: ("0.3", "1.0", "times dearer"),
     GROWTH: ("large", "small", "times dearer"),
-    ALONE: ("a2a-server",),
+    ALONE: ("a2ad",),
 }
 
 
 def machine(home: Path = Path()) -> dict[str, str]:
     """Where and with what it was measured; `home` holds our server."""
-    compiled = sum(1 for package in ("a2a_server", "gateway") for _ in (home / package).rglob("*.so"))
+    compiled = sum(1 for package in ("a2a_server", "a2a_gateway") for _ in (home / package).rglob("*.so"))
     packages = ", ".join(
         f"{name} {version(name)}"
         for name in ("a2a-sdk", "aiohttp", "grpcio", "httptools", "orjson", "protobuf", "uvicorn", "uvloop")
@@ -44,9 +44,7 @@ def machine(home: Path = Path()) -> dict[str, str]:
         "processor": f"{_processor()}, {os.cpu_count()} cores: one for the server, one for the load",
         "system": f"{_system()}, Python {platform.python_version()}",
         "packages": packages,
-        "a2a-server": "compiled, as in the image (`make compiled`)"
-        if compiled
-        else "from source, as `make run` starts it",
+        "a2ad": "compiled, as in the image (`make compiled`)" if compiled else "from source, as `make run` starts it",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 TEXT = "The quick brown fox jumps over the lazy dog."
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench import equality, old_door, report, requests
 from tests.bench.__main__ import main
 from tests.bench.audience import Stage, gate, perform, stall, task_stage, was_cut
@@ -107,7 +107,7 @@ def test_a_number_of_calls_is_kept(server: Server) -> None:
 
 
 def test_wrong_answers_are_noticed(server: Server) -> None:
-    with pytest.raises(Broken, match=r"a2a-server-sqlite-.* answered SendMessage by 1 messages instead of 3"):
+    with pytest.raises(Broken, match=r"a2ad-sqlite-.* answered SendMessage by 1 messages instead of 3"):
         drive(server, Plan("SendMessage", [requests.send("echo")], messages=3), calls=1)
     with pytest.raises(Broken, match="a call failed"):
         drive(server, Plan("GetTask", [requests.get("none")]), calls=1)

@@ -15,13 +15,13 @@ from typing import cast
 import uvloop
 from joserfc.jwk import ECKey
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.push_sender import Notice
-from generated import a2a_pb2 as pb
 
 COUNT = 10_000
 AT_ONCE = (1, 8, 64)

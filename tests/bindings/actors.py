@@ -9,8 +9,8 @@ from typing import Any, cast
 import grpc
 from google.protobuf.message import Message
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
-from a2a_server.errors import Violation
 from a2a_server.operations.call import Call, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
@@ -21,7 +21,7 @@ from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 from tests.support.world import Refusal, World, refusal
 
 Act = Callable[[TurnRequest, Outlet], Awaitable[None]]

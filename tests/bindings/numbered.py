@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from a2a_gateway.upstream import Context, Stream, Upstream
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import Agent, Outlet
 from a2a_server.ports.turn_request import TurnRequest
-from gateway.upstream import Context, Stream, Upstream
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import COMPLETED, Actor, chunk, log_of, status
 from tests.support.world import World, serving
 from tests.unit.gateway.upstreams import Kind, rpc, upstream_of

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Agent, Turn
 from a2a_server.domain.reducer import fold
@@ -13,7 +14,6 @@ from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import COMPLETED, Actor, chunk, log_of, status, texts, watch_writes
 from tests.support.world import kinds, say, serving
 

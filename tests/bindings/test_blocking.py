@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,
     COMPLETED,

@@ -9,16 +9,16 @@ from typing import Any
 import grpc
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
-from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.unattended import Unattended
+from a2a_server.operations.turns.unattended import Unattended
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import StaleWrite, Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     AUTH,
     CANCELED,

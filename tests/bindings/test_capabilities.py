@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from tests.support.calls import every_call
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, as_user, refused, say, serving

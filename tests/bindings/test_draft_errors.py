@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_server.errors import A2AError, Reason, Violation
+from a2a_server.protocol.errors import A2AError, Reason, Violation
 from tests.bindings.test_http_errors import Refusing, RefusingLate
 from tests.support.door_draft import (
     PROBLEM,

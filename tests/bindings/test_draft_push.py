@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.support.door_draft import draft_serving, on_all_paths, say, violations
 from tests.support.door_old import Where
 from tests.support.stage import Stage

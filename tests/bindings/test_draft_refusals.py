@@ -9,9 +9,8 @@ import pytest
 from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from a2a_server.errors import A2AError, Reason
-from gateway.upstream import StatusError
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, StatusError
 from tests.bindings.test_draft_errors import ASKED
 from tests.bindings.test_http_errors import Refusing
 from tests.support.door_draft import (

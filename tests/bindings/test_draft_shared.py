@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.authenticator import ANONYMOUS
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
 from tests.bindings.actors import COMPLETED, INPUT, Gate, at_rest, begun, until, waiting
 from tests.support import old
 from tests.support.door_draft import BASE, DraftClient, draft_serving, kinds, say, texts

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from google.protobuf import json_format, struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
 from a2a_server.agents.feed import LINGER
 from a2a_server.domain.events import artifact_event, millis
@@ -19,7 +20,6 @@ from a2a_server.ports.clock import Clock
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     COMPLETED,
     FAILED,

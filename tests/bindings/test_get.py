@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
 from tests.support.stage import Stage, texts
 from tests.support.world import refused, say, serving
 

@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 import grpc
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import INPUT, Actor, status
 from tests.support.world import World, refused, say, serving
 

@@ -8,11 +8,11 @@ from typing import Any
 import grpc
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from a2a_server.ports.authenticator import Caller
-from a2a_server.transport.address import Address
+from a2a_server.transport.grpc.address import Address
 from a2a_server.whereabouts import reachable
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
 from tests.support.http import SEND, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 

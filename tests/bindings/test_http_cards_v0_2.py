@@ -11,10 +11,10 @@ from urllib.parse import urljoin
 import pytest
 from a2a.compat.v0_3.types import AgentCard as OldCard
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.authenticator import Caller
 from a2a_server.serve import relaying
 from a2a_server.settings import Settings
-from generated import a2a_pb2 as pb
 from tests.support.http import get, house, once, port_of, post
 from tests.support.stage import Stage
 

@@ -14,13 +14,13 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from a2a_server.errors import A2AError, Reason, Violation, deadline_exceeded
-from a2a_server.transport.address import Address
-from gateway.app import Gateway
-from gateway.door import HttpDoor
-from gateway.options import Options
-from gateway.upstream import Answer, Context, Item, StatusError
-from generated import a2a_pb2 as pb
+from a2a_gateway.app import Gateway
+from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.upstream import Answer, Context, Item
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded
+from a2a_server.protocol.options import Options
+from a2a_server.transport.grpc.address import Address
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
 from tests.support.http import SEND, get, once, post
 from tests.support.http import Answer as Told
@@ -357,7 +357,7 @@ async def test_a_codec_that_fails_is_an_internal_error(monkeypatch: pytest.Monke
     def fail(*_: object) -> bytes:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr("gateway.codec.Codec.encode", fail)
+    monkeypatch.setattr("a2a_server.protocol.codec.Codec.encode", fail)
     async with refusing(Told(RuntimeError())) as port:
         for request in (REST[0], JSONRPC[0]):
             answer = await once(port, request)

@@ -11,10 +11,10 @@ from typing import Any
 import grpc
 import pytest
 
+from a2a_gateway.channel import ChannelUpstream
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Extension
-from gateway.channel import ChannelOptions, ChannelUpstream
-from gateway.options import FORWARDED, Options
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.options import FORWARDED, ChannelOptions, Options
 from tests.support import world
 from tests.support.doors import http_door
 from tests.support.http import SEND, Answer, get, once, post

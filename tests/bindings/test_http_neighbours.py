@@ -8,12 +8,12 @@ import pytest
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.compat import cards as old_cards
-from a2a_server.compat.superset import superset
-from gateway.app import A2A, Gateway
-from gateway.cards import Legacy
-from gateway.options import Options
-from gateway.routes import RouteError
+from a2a_gateway.app import A2A, Gateway
+from a2a_gateway.cards.cards import Legacy
+from a2a_gateway.routing.routes import RouteError
+from a2a_server.protocol.options import Options
+from a2a_server.protocol.v0_3 import cards as old_cards
+from a2a_server.protocol.v0_3.superset import superset
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
 from tests.support.http import get, once

@@ -23,7 +23,7 @@ async def port() -> AsyncIterator[int]:
 def refused(answer: Answer, status: int, reason: str) -> None:
     assert (answer.status, answer.json["error"]["code"], answer.reason) == (status, status, reason)
     assert answer.headers["Content-Type"] == "application/a2a+json"
-    assert answer.headers["Server"] == "a2a-server"
+    assert answer.headers["Server"] == "a2ad"
 
 
 # -- what there is
@@ -144,7 +144,7 @@ async def test_a_method_that_http_does_not_know_finds_nothing_where_there_is_not
 )
 async def test_options_says_what_a_path_serves(port: int, path: str, allow: str) -> None:
     answer = await once(port, get(path, verb="OPTIONS"))
-    assert (answer.status, answer.headers["Allow"], answer.headers["Server"]) == (204, allow, "a2a-server")
+    assert (answer.status, answer.headers["Allow"], answer.headers["Server"]) == (204, allow, "a2ad")
     assert not {"Content-Length", "Content-Type", "Access-Control-Allow-Methods"} & set(answer.headers)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
 from tests.support.calls import SOON, key
 from tests.support.stage import HandClock, Stage, texts
 from tests.support.world import World, kinds, refused, say, serving

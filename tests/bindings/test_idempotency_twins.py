@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Turn
 from a2a_server.domain.scope import Scope
@@ -14,7 +15,6 @@ from a2a_server.operations.limits import Limits
 from a2a_server.ports.kept import Once
 from a2a_server.ports.store import Store
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 from tests.support.calls import SOON, key
 from tests.support.stage import Stage, texts
 from tests.support.world import World, kinds, refused, say, serving

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
 from a2a_server.ports.agent import InternalEvent, Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import COMPLETED, Actor, log_of, status
 from tests.support.world import kinds, say, serving
 

@@ -7,18 +7,18 @@ import gc
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.operations.job import Job
-from a2a_server.operations.log import Channel, Reader
-from a2a_server.operations.outlet import TurnOutlet
-from a2a_server.operations.run import Run
-from a2a_server.operations.subject import Subject
-from a2a_server.operations.ticket import Ticket
-from a2a_server.operations.writer import TaskWriter
+from a2a_server.operations.log.log import Channel, Reader
+from a2a_server.operations.turns.job import Job
+from a2a_server.operations.turns.outlet import TurnOutlet
+from a2a_server.operations.turns.run import Run
+from a2a_server.operations.turns.subject import Subject
+from a2a_server.operations.turns.ticket import Ticket
+from a2a_server.operations.turns.writer import TaskWriter
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import AUTH, COMPLETED, INPUT, REJECTED, WORKING, Actor, Gate, asking, at_rest, status, until
 from tests.support.world import ByHeader, as_user, kinds, refused, say, serving
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import grpc
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.agents import Agent, Turn
-from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     COMPLETED,
     FAILED,

@@ -7,12 +7,12 @@ import asyncio
 import grpc
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.reducer import fold
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     COMPLETED,
     WORKING,

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.domain.scope import Scope
-from a2a_server.operations.config_bound import MOST_CONFIGS
+from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
 from tests.support.stage import Stage
 from tests.support.world import Refusal, World, refused, say, serving
 

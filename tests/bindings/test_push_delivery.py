@@ -11,13 +11,13 @@ import pytest
 from aiohttp import web
 from google.protobuf import json_format
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import WebhookSender
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
 from tests.bindings.test_push_configs import config, create, delete, get, listed, told
 from tests.support.deliveries import deliver
 from tests.support.receivers import HERE, Received, Receiver, happened, listener, read_request, receiver

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import WebhookSender
 from a2a_server.agents import Turn
-from a2a_server.operations.push_delivery import Delivery
+from a2a_server.operations.push.delivery import Delivery
 from a2a_server.ports.store import Store
-from generated import a2a_v0_3_pb2 as v03
 from tests.bindings.test_push_delivery import events, inline, numbers, received
 from tests.support import old
 from tests.support.deliveries import deliver

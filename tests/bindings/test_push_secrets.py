@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.adapters.webhook import WebhookSender
-from generated import a2a_pb2 as pb
 from tests.bindings.test_push_configs import config, create, get, listed
 from tests.bindings.test_push_delivery import received
 from tests.support.deliveries import deliver

@@ -10,20 +10,20 @@ from typing import cast
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis
 from a2a_server.domain.lifecycle import MOVES, TERMINAL
 from a2a_server.domain.reducer import fold
-from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Entries
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.timeouts import InputTimeouts
+from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     AUTH,
     CALL,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
 from tests.support.stage import Stage, texts
 from tests.support.world import ByHeader, as_user, refused, say, serving
 

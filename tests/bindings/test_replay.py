@@ -13,17 +13,17 @@ from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
+from a2a_gateway.upstream import Context, Upstream
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.domain.reducer import fold
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.replay import URI, cursor_of
+from a2a_server.operations.log.replay import URI, cursor_of
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from gateway.upstream import Context, Upstream
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,
     CANCELED,

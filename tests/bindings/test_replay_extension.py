@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_server.operations.replay import URI
+from a2a_gateway.channel import replay as channel_replay
+from a2a_gateway.upstream import Context
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
+from a2a_server.operations.log.replay import URI
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from gateway.channel import replay as channel_replay
-from gateway.upstream import Context
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
 from tests.bindings.actors import COMPLETED, Actor, Gate, chunk, echo, log_of, status, waiting
 from tests.bindings.numbered import numbers, on_the_wire, story
 from tests.support.world import refused, say, serving

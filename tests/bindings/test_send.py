@@ -7,6 +7,7 @@ import asyncio
 import grpc
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
@@ -15,7 +16,6 @@ from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.pipeline import Rules
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     COMPLETED,
     FAILED,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
 from tests.bindings.test_push_delivery import delivering, events, inline, numbers, received
 from tests.support.receivers import Received, receiver
 from tests.support.stage import Stage

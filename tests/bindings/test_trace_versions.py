@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_v0_3_pb2 as v03
 from tests.bindings.test_push_delivery import received
 from tests.bindings.test_push_forms import delivery
 from tests.support import old

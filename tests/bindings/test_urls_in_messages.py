@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bindings.test_push_delivery import QUIET, delivering, inline, received
 from tests.support.receivers import receiver
 from tests.support.stage import Stage

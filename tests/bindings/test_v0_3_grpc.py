@@ -12,10 +12,10 @@ from google.protobuf import json_format
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from a2a_server.compat.options import Options
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
-from generated import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.v0_3.options import Options
 from tests.bindings.actors import COMPLETED, Gate, waiting
 from tests.support.old import NOW, RPCS, every_old_call, get, kinds, send, stream, subscribe, tell, texts
 from tests.support.stage import Stage

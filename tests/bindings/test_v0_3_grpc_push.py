@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from a2a_server.operations.config_bound import MOST_CONFIGS
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
 from tests.bindings.actors import watch_calls
 from tests.support.calls import URL
 from tests.support.old import send, tell

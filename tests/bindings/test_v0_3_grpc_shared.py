@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import Extension
 from a2a_server.ports.store import Store
 from a2a_server.transport.pipeline import Rules
 from a2a_server.transport.tenants import Tenants
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
 from tests.bindings.actors import CANCELED, COMPLETED, INPUT, Gate, at_rest, begun, until, waiting
 from tests.support.calls import SOON
 from tests.support.old import NOW, get, kinds, send, stream, subscribe, tell, texts

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 import grpc
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_v0_3_pb2_grpc
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.replay import URI
+from a2a_server.operations.log.replay import URI
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
-from generated import a2a_v0_3_pb2_grpc
 from tests.bindings.actors import (
     AUTH,
     CANCELED,

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from a2a_server.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.test_http_errors import Refusing, RefusingLate
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, request, say, tell
 from tests.support.doors import http_door

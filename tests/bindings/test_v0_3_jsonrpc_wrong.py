@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from a2a_server.errors import A2AError, Reason, Violation
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, Violation
 from tests.bindings.test_http_errors import Refusing
 from tests.bindings.test_v0_3_jsonrpc_errors import HOOK, METHODS, PARAMS, refusing
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.options import Options
 from a2a_server.transport.pipeline import Rules
 from a2a_server.transport.tenants import Tenants
-from gateway.options import Options
-from generated import a2a_pb2 as pb
 from tests.support.door_old import WHERE, Where, kinds, old_serving, say, tell, texts
 from tests.support.doors import OPTIONS
 from tests.support.stage import Stage

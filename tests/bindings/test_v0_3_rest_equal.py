@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bindings.actors import CANCELED, COMPLETED, at_rest
 from tests.support import world as worlds
 from tests.support.door_old import Where, old_serving, say, tell

@@ -12,9 +12,9 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
+from a2a_gateway.upstream import Answer, Context
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
-from gateway.upstream import Answer, Context
-from generated import a2a_pb2 as pb
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, tell
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door

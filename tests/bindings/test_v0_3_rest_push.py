@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.support.door_old import WHERE, Where, old_serving, say, tell
 from tests.support.stage import Stage
 

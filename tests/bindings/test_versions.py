@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.transport.pipeline import Rules
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
 from tests.support.calls import every_call
 from tests.support.stage import Stage
 from tests.support.world import refused, say, serving

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.kept import Head, Once, Turn
 from a2a_server.ports.store import StaleWrite, Store
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 from tests.conformance.authors import (
     ANN,
     ANN_ELSEWHERE,

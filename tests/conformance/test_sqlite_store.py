@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import SqliteStore, schema, writer
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.lifecycle import INTERRUPTED
@@ -18,7 +19,6 @@ from a2a_server.domain.paging import TaskFilter
 from a2a_server.ports.hooks import Setback, Which
 from a2a_server.ports.kept import Head, Lease, Once
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
-from generated import a2a_pb2 as pb
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
 

@@ -37,7 +37,7 @@ inside() (
     cd deploy/app
     program=$1; shift
     case $program in
-        a2a-server) "$PYTHON" -m a2a_server "$@" ;;
+        a2ad) "$PYTHON" -m a2a_server "$@" ;;
         python) "$PYTHON" "$@" ;;
     esac
 )
@@ -151,7 +151,7 @@ class Deployment:
     def ask(self, name: str) -> subprocess.CompletedProcess[str]:
         """Run a service's health check."""
         kind, program, verb, *words = self._file["services"][name]["healthcheck"]["test"]
-        assert (kind, program, verb) == ("CMD", "a2a-server", "health")
+        assert (kind, program, verb) == ("CMD", "a2ad", "health")
         return self._health(words, self._environment(name))
 
     def _health(self, words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:

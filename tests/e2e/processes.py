@@ -18,7 +18,7 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def command(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a2a-server to its end."""
+    """Run a2ad to its end."""
     line = [sys.executable, "-m", "a2a_server", *arguments]
     return subprocess.run(
         line, cwd=cwd, env=environment(**variables), capture_output=True, text=True, timeout=60, check=False
@@ -39,7 +39,7 @@ class Running:
 
 @contextmanager
 def serving(*arguments: str, cwd: Path, **variables: str) -> Iterator[Running]:
-    """Start a2a-server and wait for its welcome; whatever is left of it in the end is killed."""
+    """Start a2ad and wait for its welcome; whatever is left of it in the end is killed."""
     line = [sys.executable, "-m", "a2a_server", "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
     with subprocess.Popen(
         line, cwd=cwd, env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""a2a-server as its users start it."""
+"""a2ad as its users start it."""
 
 import hashlib
 import json
@@ -14,8 +14,8 @@ from urllib.request import Request, urlopen
 import grpc
 import pytest
 
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from tests.e2e.processes import command, serving
 
 ECHO = """
@@ -69,7 +69,7 @@ def test_help_helps(tmp_path: Path, arguments: list[str]) -> None:
 
 
 def test_the_version_is_said(tmp_path: Path) -> None:
-    assert command("--version", cwd=tmp_path).stdout.startswith("a2a-server, version ")
+    assert command("--version", cwd=tmp_path).stdout.startswith("a2ad, version ")
 
 
 def test_a_token_fits_into_the_settings(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_token_fits_into_the_settings(tmp_path: Path) -> None:
 
 def test_the_example_names_every_setting_and_changes_none(tmp_path: Path) -> None:
     example = command("config", "--example", cwd=tmp_path).stdout
-    (tmp_path / "a2a-server.toml").write_text(example)
+    (tmp_path / "a2ad.toml").write_text(example)
     plain = command("config", cwd=tmp_path)
     assert plain.returncode == 0, plain.stderr
     names = {line.split(" = ")[0] for line in plain.stdout.splitlines() if " = " in line}
@@ -91,11 +91,11 @@ def test_the_example_names_every_setting_and_changes_none(tmp_path: Path) -> Non
 
 def test_the_settings_in_effect_are_shown_with_their_sources_and_without_secrets(tmp_path: Path) -> None:
     hashed = "sha256:" + "a" * 64
-    (tmp_path / "a2a-server.toml").write_text(
+    (tmp_path / "a2ad.toml").write_text(
         f'store = "memory:"\n[[auth.tokens]]\nowner = "ann"\nhash = "{hashed}"\n[limits]\nrunning_turns = 7\n'
     )
     shown = command("config", cwd=tmp_path, A2A_LIMITS__RUNNING_TURNS="8").stdout
-    assert 'store = "memory:"  # file a2a-server.toml' in shown
+    assert 'store = "memory:"  # file a2ad.toml' in shown
     assert "running_turns = 8  # environment" in shown
     assert '{ owner = "ann"' in shown
     assert "a" * 64 not in shown

@@ -14,8 +14,8 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from tests.e2e.processes import serving
 from tests.e2e.test_gateway import gateway
 from tests.support.doors import DOORS, SERVICE, Client, Door, client_of

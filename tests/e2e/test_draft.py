@@ -55,12 +55,12 @@ def test_a_server_and_a_gateway_speak_the_draft_where_they_are_told_to(tmp_path:
 
 @pytest.mark.req("DRFT-01")
 def test_the_draft_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "a2a-server.toml").write_text('store = "memory:"\n')
+    (tmp_path / "a2ad.toml").write_text('store = "memory:"\n')
     with serving(cwd=tmp_path) as server:
         door = Gateway(server.process, server.http, server.welcome)
         for path in ("/v1/message:send", "/", ""):
             assert door.ask("POST", f"/draft{path}", BODY)[0] == 404
-    (tmp_path / "a2a-server.toml").write_text('store = "memory:"\n[gateway]\nprofiles = ["draft"]\n')
+    (tmp_path / "a2ad.toml").write_text('store = "memory:"\n[gateway]\nprofiles = ["draft"]\n')
     with serving(cwd=tmp_path) as server:
         spoken(Gateway(server.process, server.http, server.welcome), "/draft")
 

@@ -15,8 +15,8 @@ from urllib.request import Request, urlopen
 import grpc
 import pytest
 
-from generated import a2a_pb2 as pb
-from generated.a2a_pb2_grpc import A2AServiceStub
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.a2a_pb2_grpc import A2AServiceStub
 from tests.e2e.processes import ROOT, Running, environment, serving
 
 EXAMPLES = ROOT / "examples"

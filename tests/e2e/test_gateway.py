@@ -206,9 +206,7 @@ def test_both_ways_may_be_secured(tmp_path: Path) -> None:
 
 @pytest.mark.req("DOOR-05")
 def test_what_it_does_is_set_by_flags_file_and_environment(tmp_path: Path) -> None:
-    (tmp_path / "a2a-server.toml").write_text(
-        '[gateway]\nupstream_doors = false\n[upstream]\naddresses = ["127.0.0.1:1"]\n'
-    )
+    (tmp_path / "a2ad.toml").write_text('[gateway]\nupstream_doors = false\n[upstream]\naddresses = ["127.0.0.1:1"]\n')
     with (
         serving("--http", "none", cwd=tmp_path) as server,
         gateway(

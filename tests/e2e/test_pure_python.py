@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.e2e.processes import serving
 from tests.e2e.test_gateway import gateway
 from tests.support.doors import DOORS, Door, client_of

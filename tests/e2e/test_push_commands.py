@@ -1,4 +1,4 @@
-"""`a2a-server push`, beside a running server and without one; and the keys it publishes (spec: PAID-03, PAID-05)."""
+"""`a2ad push`, beside a running server and without one; and the keys it publishes (spec: PAID-03, PAID-05)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pytest
 from aiohttp import web
 from joserfc.jwk import ECKey
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from a2a_server.adapters.sqlite import schema
 from a2a_server.cli.push import push
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
 from tests.e2e.processes import Running, command, serving
 from tests.support.receivers import Received, receiver
 from tests.support.world import say

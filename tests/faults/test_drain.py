@@ -15,12 +15,12 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from a2a_server.agents import Agent, Turn
 from a2a_server.operations.limits import Limits
 from a2a_server.serve import Server, running
 from a2a_server.settings import Settings
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
 from tests.e2e.processes import serving as process
 from tests.support.calls import every_call
 from tests.support.stage import Stage, texts
@@ -274,7 +274,7 @@ async def test_tasks_that_wait_for_a_slot_are_settled_too(tmp_path: Path) -> Non
 
 @pytest.mark.req("DURA-08", "AGNT-05")
 async def test_an_agent_that_does_not_listen_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a_server.operations.runs.LAST_WORDS", 0.05)
+    monkeypatch.setattr("a2a_server.operations.turns.runs.LAST_WORDS", 0.05)
     cast = Cast()
     async with house(cast.agent, tmp_path, grace=0.05) as home:
         sending = asyncio.ensure_future(home.world.send(say(skill="stubborn")))

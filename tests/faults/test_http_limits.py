@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from a2a_gateway.http.backlog import PATIENCE
 from a2a_server.agents import Agent, Turn
 from a2a_server.serve import Server
-from gateway.backlog import PATIENCE
 from tests.support.http import SEND, Answer, Wire, deaf, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 

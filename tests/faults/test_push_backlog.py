@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.adapters.webhook import WebhookSender
-from a2a_server.operations.push_relay import PushRelay
+from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.store import Store
-from generated import a2a_pb2 as pb
 from tests.conformance.authors import COMPLETED, Author, chunk, config
 from tests.support.deliveries import deliver
 from tests.support.receivers import HERE, Received, listener, read_request, receiver

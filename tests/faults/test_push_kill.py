@@ -15,6 +15,8 @@ import grpc
 import pytest
 from aiohttp import web
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.domain.paging import TaskFilter
@@ -22,8 +24,6 @@ from a2a_server.domain.scope import Scope
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.hooks import Which
 from a2a_server.ports.store import TaskQuery
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
 from tests.e2e.processes import serving
 from tests.support.receivers import Received, Receiver, receiver
 from tests.support.world import say

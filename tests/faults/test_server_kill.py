@@ -15,8 +15,8 @@ from typing import Any
 import grpc
 import pytest
 
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from tests.e2e.processes import serving
 from tests.support.stage import texts
 from tests.support.victim import CHUNKS

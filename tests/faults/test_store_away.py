@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Turn
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
 from tests.support.calls import every_call
 from tests.support.stage import Stage, texts
 from tests.support.world import World, kinds, refused, say, serving
@@ -190,7 +190,7 @@ async def test_a_cancel_is_carried_out_when_the_store_is_back() -> None:
 
 @pytest.mark.req("DURA-07", "DURA-08")
 async def test_a_server_whose_store_stays_away_stops_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a_server.operations.runs.LAST_WORDS", 0.05)
+    monkeypatch.setattr("a2a_server.operations.turns.runs.LAST_WORDS", 0.05)
     teller, store = Teller(), Shaky()
     limits = Limits(drain_grace=0.01)
     async with serving(teller.agent, store=store, limits=limits) as world:

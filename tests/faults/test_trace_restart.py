@@ -14,9 +14,9 @@ import grpc
 import pytest
 from aiohttp import web
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc
 from a2a_server.adapters.memory import MemoryStore
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc
 from tests.e2e.processes import serving as process
 from tests.faults.test_push_kill import SETTINGS
 from tests.faults.test_recovery import SOON, Company, until

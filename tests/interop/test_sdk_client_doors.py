@@ -18,10 +18,10 @@ from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_ext
 from a2a.types import Task as SdkTask
 from a2a.utils import errors as sdk
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension, Turn
 from a2a_server.ports.authenticator import Caller
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
 from tests.support import world
 from tests.support.doors import DOORS, Door
 from tests.support.stage import Stage, texts

@@ -14,9 +14,9 @@ import pytest
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.utils import errors as sdk
 
-from gateway.card_file import WithCard
-from gateway.channel import ChannelUpstream
-from generated import a2a_pb2 as pb
+from a2a_gateway.cards.file import WithCard
+from a2a_gateway.channel import ChannelUpstream
+from a2a_proto import a2a_pb2 as pb
 from tests.interop import test_gateway_upstream_sdk as server
 from tests.support.doors import http_door
 from tests.support.stage import texts

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from google.protobuf import struct_pb2, timestamp_pb2
 from google.protobuf.message import Message
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 M = TypeVar("M", bound=Message)
 

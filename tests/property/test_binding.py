@@ -9,12 +9,12 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.errors import A2AError, Reason
-from gateway.binding import bind
-from gateway.dialects.v1 import V1
-from gateway.parameters import is_map, is_well_known, members
-from gateway.routes import Match, Table, Unknown, WrongVerb
-from generated import a2a_pb2
+from a2a_gateway.requests.binding import bind
+from a2a_gateway.routing.parameters import is_map, is_well_known, members
+from a2a_gateway.routing.routes import Match, Table, Unknown, WrongVerb
+from a2a_proto import a2a_pb2
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.property.messages import JSON
 from tests.unit.gateway.scratch.library import kind, library, scratch
 

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 from hypothesis import given
 
-from a2a_server.compat import cards
-from a2a_server.compat.superset import superset
-from gateway.card_forms import Legacy
-from gateway.dialects.v1 import V1
-from generated import a2a_pb2 as pb
+from a2a_gateway.cards.forms import Legacy
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.v0_3 import cards
+from a2a_server.protocol.v0_3.superset import superset
 from tests.property.messages import messages
 
 LEGACY = Legacy(cards.downgrade, superset)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_server.domain.nesting import TOO_DEEP, too_deep
-from a2a_server.errors import A2AError
-from gateway.codec import values
-from gateway.codec.faults import Faults
-from gateway.dialects.v1 import V1
+from a2a_server.protocol.codec import values
+from a2a_server.protocol.codec.faults import Faults
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.errors import A2AError
 from tests.unit.gateway.codec.oracle import Refused, reading
 from tests.unit.gateway.codec.strategies import JSON, KINDS, NAMES, json_of
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.codec import NotJson, loads
+from a2a_server.protocol.codec import NotJson, loads
 from tests.unit.gateway.codec.strategies import JSON, TEXTS
 
 NAMES = st.sampled_from(["a", "b", '"', "\\", "é", "a\n", "\\u0022", ""])

@@ -12,9 +12,9 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.compat import cards, events, messages, push, requests, sends, tasks
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.v0_3 import cards, events, messages, push, requests, sends, tasks
 from tests.property.messages import JSON
 
 Json = dict[str, Any]

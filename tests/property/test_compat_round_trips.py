@@ -1,7 +1,7 @@
 """There and back again: whatever 0.3 can say comes back the same, and what it can't is on the list of losses.
 
-Each `normal_*` applies the rows of `a2a_server.compat.losses` for one type and nothing else, so that a loss that is not
-listed fails here.
+Each `normal_*` applies the rows of `a2a_server.protocol.v0_3.losses` for one type and nothing else, so that a loss that
+is not listed fails here.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,10 +13,22 @@ from google.protobuf.message import Message
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from a2a_server.compat import cards, events, files, kept, messages, names, push, push_requests, requests, sends, tasks
-from a2a_server.errors import A2AError, Reason
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.v0_3 import (
+    cards,
+    events,
+    files,
+    kept,
+    messages,
+    names,
+    push,
+    push_requests,
+    requests,
+    sends,
+    tasks,
+)
 from tests.property.messages import messages as arbitrary
 from tests.property.messages import struct
 

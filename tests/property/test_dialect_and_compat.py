@@ -11,15 +11,15 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_server.compat import artifacts, events, kept, messages, names, push, sends, tasks
-from a2a_server.compat.options import Options
-from a2a_server.errors import A2AError
-from gateway.codec import Codec
-from gateway.dialects import KIND, PROTO, Spelling, proto
-from gateway.dialects import kept as kept_in_json
-from gateway.dialects import names as names_in_json
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.codec import Codec
+from a2a_server.protocol.dialects import KIND, PROTO, Spelling, proto
+from a2a_server.protocol.dialects import kept as kept_in_json
+from a2a_server.protocol.dialects import names as names_in_json
+from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.v0_3 import artifacts, events, kept, messages, names, push, sends, tasks
+from a2a_server.protocol.v0_3.options import Options
 from tests.property.dialects import as_json, within
 from tests.property.test_compat_round_trips import (
     IDS,

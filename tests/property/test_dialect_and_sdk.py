@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from gateway.dialects import KIND, KIND_REST
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import KIND, KIND_REST
 from tests.property.dialects import within
 from tests.unit.gateway.codec.reference import canonical
 from tests.unit.gateway.codec.strategies import messages

@@ -10,11 +10,11 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_server.errors import A2AError, Reason
-from gateway.codec import Codec
-from gateway.dialects import KIND, KIND_EXTRAS, PROTO, dialect_of
-from gateway.dialects.members import snake
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import Codec
+from a2a_server.protocol.dialects import KIND, KIND_EXTRAS, PROTO, dialect_of
+from a2a_server.protocol.dialects.members import snake
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.property.test_compat_round_trips import DATA, MARKED
 from tests.unit.gateway.codec.reference import canonical
 from tests.unit.gateway.codec.strategies import JSON, KINDS, NOISE

@@ -10,9 +10,9 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.codec import Codec, loads
-from gateway.dialects import KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS, PROTO, Spelling, kind, proto
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import Codec, loads
+from a2a_server.protocol.dialects import KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS, PROTO, Spelling, kind, proto
 from tests.property.dialects import nameable, normal_kind, normal_proto
 from tests.unit.gateway.codec.strategies import messages
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from a2a_server.domain.paging import Position, TaskFilter, seal, seal_after, unseal, unseal_after
 from a2a_server.domain.scope import Scope
-from a2a_server.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, Reason
 
 SECRETS = st.binary(min_size=32, max_size=32)
 SCOPES = st.builds(Scope, st.text(), st.text())

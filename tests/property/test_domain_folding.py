@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import agent_message, artifact_event, status_event, text_part
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status, fold
-from generated import a2a_pb2 as pb
 from tests.property.messages import STRUCTS
 
 STATES = st.sampled_from([int(state) for state in pb.TaskState.values() if state])

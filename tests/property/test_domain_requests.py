@@ -9,11 +9,11 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import validation
 from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.structure import faults_of, required_violations
-from a2a_server.errors import A2AError, Reason
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.property.messages import messages
 
 CHECKS: dict[type[Message], Callable[..., None]] = {

@@ -8,9 +8,9 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.codec import Codec, loads
-from gateway.dialects import DRAFT
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import Codec, loads
+from a2a_server.protocol.dialects import DRAFT
 from tests.property.dialects import nameable, normal
 from tests.unit.gateway.codec.strategies import messages
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.memory.index import TaskIndex
 from a2a_server.domain.paging import TaskFilter
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.kept import Head
-from generated import a2a_pb2 as pb
 
 HERE = Scope("", "me")
 EVERYTHING = TaskFilter()

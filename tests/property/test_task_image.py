@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import pieces
 from a2a_server.domain.events import millis, reason_of, status_event, timestamp
 from a2a_server.domain.lifecycle import STOPPING
 from a2a_server.domain.pieces import Draft
 from a2a_server.domain.reducer import fold
-from a2a_server.operations.image import TaskImage
-from generated import a2a_pb2 as pb
+from a2a_server.operations.turns.image import TaskImage
 from tests.property.messages import NAMES, messages
 from tests.property.test_domain_folding import ANSWERS, CHUNKS, SAYINGS, STATES
 

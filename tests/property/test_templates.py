@@ -8,10 +8,10 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.errors import A2AError
-from gateway.routes import Route, Table, Unknown, WrongVerb
-from gateway.template import Segment, TemplateError, Wild, parse
-from generated import a2a_pb2
+from a2a_gateway.routing.routes import Route, Table, Unknown, WrongVerb
+from a2a_gateway.routing.template import Segment, TemplateError, Wild, parse
+from a2a_proto import a2a_pb2
+from a2a_server.protocol.errors import A2AError
 
 METHOD = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].methods_by_name["GetTask"]
 UNRESERVED = "-_.~"

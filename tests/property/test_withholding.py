@@ -7,6 +7,7 @@ from google.protobuf import struct_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import (
     InputRequest,
     check_answer,
@@ -19,8 +20,7 @@ from a2a_server.domain.input_requests import (
 )
 from a2a_server.domain.structure import required_violations
 from a2a_server.domain.withholding import REDACTED, kept_of, redacted
-from a2a_server.errors import A2AError
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError
 from tests.property.messages import JSON, NAMES, VALUES, messages
 
 SECRET = "s3cr3t"

@@ -14,4 +14,4 @@ def origin(module: str) -> str:
     return spec.origin
 
 
-COMPILED = Path(origin("a2a_server.operations.send")).suffix == ".so"
+COMPILED = Path(origin("a2a_server.operations.rpc.send")).suffix == ".so"

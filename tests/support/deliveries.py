@@ -1,18 +1,18 @@
-"""Deliveries put together as `a2a-server serve` does it, with whatever sender a test likes."""
+"""Deliveries put together as `a2ad serve` does it, with whatever sender a test likes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.delivery import forms_of
-from a2a_server.errors import Violation
-from a2a_server.operations.push_delivery import Delivery, Patience
+from a2a_server.operations.push.delivery import Delivery, Patience
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.push_sender import Notice, Outcome, PushSender
 from a2a_server.ports.sealing import Sealer
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 DELIVERED = Outcome(delivered=True)
 

@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.message import Message
 from multidict import CIMultiDictProxy
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 
 Headers = CIMultiDictProxy[str]
 Ask = Callable[[], Awaitable[aiohttp.ClientResponse]]

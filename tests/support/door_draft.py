@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from gateway.options import Options
+from a2a_server.protocol.options import Options
 from tests.support.door_events import Event, events, loads
 from tests.support.door_old import GATEWAYS, WHERE, Answer, Where, named
 from tests.support.doors import OPTIONS, http_door

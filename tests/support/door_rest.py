@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from yarl import URL
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.support import door_errors
 from tests.support.door_calls import Headers, StreamCall, UnaryCall, perform
 from tests.support.door_events import events, loads

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.support.door_old import OldClient, say
 from tests.support.world import refused
 from tests.support.world import say as say_in_1_0

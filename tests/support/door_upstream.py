@@ -9,9 +9,9 @@ from typing import NamedTuple
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_server.errors import A2AError
-from gateway.upstream import Answer, Context, Metadata
-from generated import a2a_pb2 as pb
+from a2a_gateway.upstream import Answer, Context, Metadata
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError
 
 
 class Event(NamedTuple):

@@ -11,20 +11,20 @@ from typing import Any, Literal, get_args
 import aiohttp
 import grpc
 
-from a2a_server.compat import cards as old_cards
-from a2a_server.compat.superset import superset
+from a2a_gateway.app import Gateway
+from a2a_gateway.cards.cards import Legacy
+from a2a_gateway.channel import ChannelUpstream
+from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.upstream import Upstream, new_answer
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from a2a_server.ports.store import Store
-from a2a_server.transport.address import Address
+from a2a_server.protocol.options import FORWARDED, ChannelOptions, Options
+from a2a_server.protocol.v0_3 import cards as old_cards
+from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
-from gateway.app import Gateway
-from gateway.cards import Legacy
-from gateway.channel import ChannelOptions, ChannelUpstream
-from gateway.door import HttpDoor
-from gateway.options import FORWARDED, Options
-from gateway.upstream import Upstream, new_answer
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from tests.support.door_jsonrpc import JsonRpcStub
 from tests.support.door_rest import RestStub
 

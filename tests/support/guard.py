@@ -8,9 +8,9 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import INPUT_REQUESTS, Agent, Turn, tool_result_part
 from a2a_server.domain.input_requests import InputRequest, open_request
-from generated import a2a_pb2 as pb
 from tests.support.world import say
 
 

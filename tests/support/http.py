@@ -140,7 +140,7 @@ def post(path: str, body: bytes = SEND, *fields: str, verb: str = "POST", versio
 
 @asynccontextmanager
 async def house(agent: Agent, **settings: Any) -> AsyncIterator[Server]:
-    """A whole server as `a2a-server serve` makes it, in memory and on free ports."""
+    """A whole server as `a2ad serve` makes it, in memory and on free ports."""
     told = {"store": "memory:", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0", "limits": Limits(drain_grace=0.05)}
     async with running(Settings(**{**told, **settings}), agent) as server:
         yield server

@@ -12,10 +12,10 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.errors import A2AError, Reason
-from gateway.channel import ChannelOptions, ChannelUpstream
-from gateway.options import Options
-from gateway.upstream import Answer, Context, Upstream
+from a2a_gateway.channel import ChannelUpstream
+from a2a_gateway.upstream import Answer, Context, Upstream
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import ChannelOptions, Options
 from tests.support.door_upstream import Event, Playing
 from tests.support.doors import OpenGateway, http_door
 from tests.unit.gateway.scratch.library import library

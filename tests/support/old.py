@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_v0_3_pb2 as v03
 from tests.support.calls import URL, Calls
 from tests.support.world import World
 

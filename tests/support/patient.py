@@ -1,4 +1,4 @@
-"""An agent that waits until its server is killed: `a2a-server serve tests/support/patient.py`."""
+"""An agent that waits until its server is killed: `a2ad serve tests/support/patient.py`."""
 
 from __future__ import annotations
 

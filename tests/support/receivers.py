@@ -14,13 +14,13 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from multidict import CIMultiDictProxy
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import WebhookSender
 from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.push_sender import Notice
-from generated import a2a_pb2 as pb
 
 HERE = Policy(addresses=Addresses.of(loopback=True))
 BODY = b'{"statusUpdate":{"taskId":"t-41"}}'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from generated import a2a_pb2 as pb
 
 
 class Stage:

@@ -1,4 +1,4 @@
-"""An agent that says much at once, for readers that take nothing: `a2a-server serve tests/support/torrent.py`."""
+"""An agent that says much at once, for readers that take nothing: `a2ad serve tests/support/torrent.py`."""
 
 from __future__ import annotations
 

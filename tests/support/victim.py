@@ -1,4 +1,4 @@
-"""An agent that writes all the time, for servers that are killed: `a2a-server serve tests/support/victim.py`."""
+"""An agent that writes all the time, for servers that are killed: `a2ad serve tests/support/victim.py`."""
 
 from __future__ import annotations
 

@@ -11,30 +11,30 @@ from typing import Any
 import grpc
 from google.rpc import error_details_pb2, status_pb2
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2_grpc
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
-from a2a_server.compat.options import DEFAULT
-from a2a_server.compat.options import Options as OldOptions
-from a2a_server.operations.cards import CardBook
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push_delivery import Delivery
+from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
-from a2a_server.transport.address import Address
+from a2a_server.protocol.options import Options
+from a2a_server.protocol.v0_3.options import DEFAULT
+from a2a_server.protocol.v0_3.options import Options as OldOptions
 from a2a_server.transport.extensions import Extensions
-from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.grpc.address import Address
+from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.grpc.server import GrpcDoor
+from a2a_server.transport.grpc.servicer import Servicer
+from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.pipeline import Pipeline, Rules
-from a2a_server.transport.server import GrpcDoor
-from a2a_server.transport.servicer import Servicer
-from a2a_server.transport.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.streams import OpenStreams
-from gateway.options import Options
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2_grpc
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
 

@@ -13,8 +13,8 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_server.settings import Settings
 from a2a_server.settings.sources import PREFIX, known
-from a2a_server.transport.server import LEGACY
-from a2a_server.transport.server import SERVICES as SERVED
+from a2a_server.transport.grpc.server import LEGACY
+from a2a_server.transport.grpc.server import SERVICES as SERVED
 from tests.support import compose
 
 ROOT = compose.ROOT
@@ -101,7 +101,7 @@ def test_a_service_may_do_as_little_as_possible(service: dict[str, Any]) -> None
 @every_service
 def test_a_service_is_watched_restarted_and_does_not_fill_the_disk_with_logs(service: dict[str, Any]) -> None:
     assert service["restart"] == "unless-stopped"
-    assert service["healthcheck"]["test"][:3] == ["CMD", "a2a-server", "health"]
+    assert service["healthcheck"]["test"][:3] == ["CMD", "a2ad", "health"]
     assert service["logging"]["options"].keys() >= {"max-size", "max-file"}
 
 
@@ -198,9 +198,9 @@ def test_the_image_runs_as_nobody_in_particular_and_is_told_to_stop_gently() -> 
 
 
 def test_the_image_starts_the_server_itself_and_no_shell() -> None:
-    assert only("ENTRYPOINT") == '["a2a-server"]'
+    assert only("ENTRYPOINT") == '["a2ad"]'
     assert only("CMD") == '["serve"]'
-    assert only("HEALTHCHECK").endswith('CMD ["a2a-server", "health"]')
+    assert only("HEALTHCHECK").endswith('CMD ["a2ad", "health"]')
 
 
 def test_what_is_installed_is_pinned_and_needs_no_compiler() -> None:
@@ -234,14 +234,16 @@ def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
 def test_the_image_has_every_package_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"], *packages}
+    folders = {package.partition("/")[0] for package in packages}
+    needed = {"pyproject.toml", project["project"]["readme"], *project["project"]["license-files"], *folders}
     assert sources() == needed | {"constraints.txt", "deploy/compile.py"}
 
 
 def test_what_is_compiled_gets_into_the_image_and_the_compiler_does_not() -> None:
     (compiling,) = (value for name, value in instructions() if name == "RUN" and "deploy/compile.py" in value)
     assert "/opt/a2a/bin/python -m pip" not in compiling
-    assert "find . -name '*.so' -exec cp --parents" in compiling
+    assert "/opt/compile/bin/python deploy/compile.py" in compiling
+    assert '"$(/opt/a2a/bin/python -c' in compiling
     copied = [value for name, value in instructions() if name == "COPY" and "--from=build" in value]
     assert copied == ["--from=build /opt/a2a /opt/a2a"]
 

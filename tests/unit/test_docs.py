@@ -10,7 +10,7 @@ import pytest
 from google.rpc.code_pb2 import Code
 
 from a2a_server.cli.commands import main
-from a2a_server.errors import Reason
+from a2a_server.protocol.errors import Reason
 from a2a_server.settings import Settings
 from a2a_server.settings.sources import PREFIX, known
 
@@ -70,7 +70,7 @@ def test_commands_and_their_options_exist(page: Path) -> None:
         while words and re.fullmatch(rf"{PREFIX}\w+=.*", words[0]):
             name = words.pop(0).partition("=")[0]
             assert name in {PREFIX + each.replace(".", "__").upper() for each in known()}
-        if words[:1] == ["a2a-server"]:
+        if words[:1] == ["a2ad"]:
             check(main, words[1:])
         elif words[:1] == ["make"]:
             assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE), words
@@ -134,7 +134,9 @@ def test_events_that_deserve_an_alert_are_logged() -> None:
         r"`([a-z]+\.[a-z_]+)`", "".join(re.findall(r"^\| (.*?) \|", rest.partition("\n## ")[0], re.MULTILINE))
     )
     source = "".join(
-        path.read_text("utf-8") for folder in ("a2a_server", "gateway") for path in ROOT.glob(f"{folder}/**/*.py")
+        path.read_text("utf-8")
+        for folder in ("a2a_server", "gateway/a2a_gateway")
+        for path in ROOT.glob(f"{folder}/**/*.py")
     )
     assert "store.unavailable" in alerts
     assert not [event for event in alerts if f'"{event}"' not in source]

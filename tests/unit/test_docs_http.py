@@ -10,11 +10,11 @@ import grpc
 import pytest
 from google.protobuf.json_format import ParseDict
 
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_proto.a2a_v0_3_pb2_grpc import A2AServiceStub
 from a2a_server.demo import agent
 from a2a_server.serve import Server, running
 from a2a_server.settings import Settings
-from generated import a2a_v0_3_pb2 as v03
-from generated.a2a_v0_3_pb2_grpc import A2AServiceStub
 from tests.support.curl import ROOT, Curl, commands
 
 GUIDE = (ROOT / "docs/http.md").read_text("utf-8")

@@ -14,15 +14,15 @@ import pytest
 from aiohttp import ClientSession
 from joserfc.jwk import ECKey
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2, discovery_pb2_grpc
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import Agent, Turn
 from a2a_server.domain.input_requests import URI
 from a2a_server.serve import Server, running
 from a2a_server.settings import Settings
-from a2a_server.transport.address import Address
+from a2a_server.transport.grpc.address import Address
 from a2a_server.whereabouts import base_of, interface_of, issuer_of, old_interface_of
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2, discovery_pb2_grpc
-from generated import a2a_v0_3_pb2 as v03
 from tests.support.receivers import receiver
 
 agent = Agent(name="Echo", description="Says it again.", version="1.0.0")

@@ -9,7 +9,7 @@ import pytest
 from a2a_server.operations.limits import Limits
 from a2a_server.settings import Settings, SettingsError, load
 from a2a_server.settings.sources import known
-from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
+from a2a_server.transport.grpc.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 
 HASH = "sha256:" + "0a" * 32
 
@@ -34,7 +34,7 @@ def test_the_defaults_are_those_of_the_parts() -> None:
 
 
 def test_flags_win_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("a2a-server.toml").write_text(
+    Path("a2ad.toml").write_text(
         'grpc = "127.0.0.1:1"\nstore = "sqlite:///file.db"\nagent = "file:agent"\n[limits]\nrunning_turns = 1\n'
     )
     monkeypatch.setenv("A2A_GRPC", "127.0.0.1:2")
@@ -46,8 +46,8 @@ def test_flags_win_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -
     assert loaded.sources == {
         "grpc": "flag",
         "store": "environment",
-        "agent": "file a2a-server.toml",
-        "limits.running_turns": "file a2a-server.toml",
+        "agent": "file a2ad.toml",
+        "limits.running_turns": "file a2ad.toml",
     }
 
 
@@ -102,7 +102,7 @@ def test_the_file_can_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_credentials_may_live_in_a_file_of_their_own() -> None:
     Path("tokens.toml").write_text(f'[[tokens]]\nowner = "ann"\nhash = "{HASH}"\n')
-    Path("a2a-server.toml").write_text(
+    Path("a2ad.toml").write_text(
         f'[auth]\ntokens_file = "tokens.toml"\n[[auth.api_keys]]\nowner = "bob"\nhash = "{HASH}"\n'
     )
     auth = load().settings.auth
@@ -283,15 +283,15 @@ def test_an_unknown_variable_is_named_with_its_likely_meaning(monkeypatch: pytes
     [
         (
             "[limit]\nrunning_turns = 1",
-            "a2a-server.toml: unknown setting limit.running_turns; did you mean limits.runn",
+            "a2ad.toml: unknown setting limit.running_turns; did you mean limits.runn",
         ),
-        ("grcp = 'x'", "a2a-server.toml: unknown setting grcp; did you mean grpc?"),
-        ("limits = 3", "a2a-server.toml: unknown setting limits"),
-        ("grpc = ", "a2a-server.toml: is not TOML"),
+        ("grcp = 'x'", "a2ad.toml: unknown setting grcp; did you mean grpc?"),
+        ("limits = 3", "a2ad.toml: unknown setting limits"),
+        ("grpc = ", "a2ad.toml: is not TOML"),
     ],
 )
 def test_an_unusable_file_is_named(text: str, message: str) -> None:
-    Path("a2a-server.toml").write_text(text)
+    Path("a2ad.toml").write_text(text)
     with pytest.raises(SettingsError) as caught:
         load()
     assert message in str(caught.value)

@@ -7,9 +7,9 @@ import hmac
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from a2a_server.errors import A2AError, Reason
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 
 LONGEST = 4096
 """Longer values are no credentials of ours and not worth hashing."""

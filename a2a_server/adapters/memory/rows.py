@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
@@ -13,7 +14,6 @@ from a2a_server.ports.hooks import Hook
 from a2a_server.ports.kept import Head, Lease, Turn
 from a2a_server.ports.store import Record
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.hooks import Account, Which
-from generated import a2a_pb2 as pb
 
 _SQL = queries("push.sql")
 

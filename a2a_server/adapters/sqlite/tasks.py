@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import push, receipts, turns
 from a2a_server.adapters.sqlite.keys import exists, scope_key
 from a2a_server.adapters.sqlite.sql import queries
@@ -15,7 +16,6 @@ from a2a_server.ports.entry import ARTIFACT, Entry
 from a2a_server.ports.kept import Head
 from a2a_server.ports.store import Record, StaleWrite
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 
 _SQL = queries("tasks.sql")
 

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.webhook.challenge import echoes
 from a2a_server.adapters.webhook.connections import Connections, spend
 from a2a_server.adapters.webhook.headers import Sign, headers_of
 from a2a_server.adapters.webhook.outcomes import CLOSED, REFUSED_CONFIG, of_answer, of_failure
 from a2a_server.adapters.webhook.sockets import Sockets
 from a2a_server.domain.webhooks import Policy, faults_of, target_of
-from a2a_server.errors import Violation
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.push_sender import Notice, Outcome
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 _MOST_READ = 16 * 1024
 """Bytes of an answer that are read to keep its connection."""
@@ -36,7 +36,7 @@ class WebhookSender:
         *,
         timeout: float = 15.0,
         longest_wait: float = 3600.0,
-        user_agent: str = "a2a-server",
+        user_agent: str = "a2ad",
         sign: Sign | None = None,
         trust: str = "",
         resolver: AbstractResolver | None = None,

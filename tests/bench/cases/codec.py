@@ -12,9 +12,9 @@ import orjson
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from gateway.codec import loads
-from gateway.dialects.v1 import V1
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import loads
+from a2a_server.protocol.dialects.v1 import V1
 from tests.bench import requests
 from tests.bench.exchange import Broken
 from tests.bench.lab import Lab

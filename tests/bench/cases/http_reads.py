@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench import equality, requests
 from tests.bench.doors import DOORS, REST, Door, ask
 from tests.bench.fill import fill

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench import requests
 from tests.bench.fill import fill
 from tests.bench.lab import VERSION, Lab, stub

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench import equality, requests
 from tests.bench.doors import DOORS, REST, ask
 from tests.bench.http1 import DONE, HttpPlan
@@ -33,7 +33,7 @@ class _Load:
 
 
 def networked(lab: Lab) -> Iterator[Row]:
-    """GetTask and SendMessage through `a2a-server gateway`, against the same server called over gRPC."""
+    """GetTask and SendMessage through `a2ad gateway`, against the same server called over gRPC."""
     with lab.ours("memory") as server, lab.gateway(server) as gateway, lab.ours("memory") as other:
         equality.check(gateway, other, doors=DOORS)
         sent = [ask(REST, gateway, REST.send("echo"), pb.SendMessageResponse) for _ in range(_SPREAD)]

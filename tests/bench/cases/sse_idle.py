@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench.audience import subscribed
 from tests.bench.doors import REST, ask
 from tests.bench.lab import Lab

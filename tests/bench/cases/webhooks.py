@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from urllib.request import urlopen
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.bench import requests
 from tests.bench.exchange import Broken
 from tests.bench.lab import VERSION, Engine, Lab, stub

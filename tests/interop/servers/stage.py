@@ -6,9 +6,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import INPUT_REQUESTS, Agent, Extension, Turn
 from a2a_server.ports.authenticator import Caller
-from generated import a2a_pb2 as pb
 
 FILES = ("application/octet-stream", "image/png", "text/csv")
 PLACE = "https://example.com/ext/place/v1"

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.state import Saved
 from a2a_server.agents.testing import Recorder
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 
 
 class Clockless(Recorder):

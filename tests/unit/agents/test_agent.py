@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Extension, Turn
 from a2a_server.agents.testing import run_turn
-from a2a_server.errors import A2AError, Violation
 from a2a_server.ports import agent as port
 from a2a_server.ports.authenticator import Caller
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Violation
 
 
 async def shout(turn: Turn) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import (
     INPUT_REQUESTS,
     Agent,
@@ -20,7 +21,6 @@ from a2a_server.agents import (
 )
 from a2a_server.agents.testing import Recorder, run_turn
 from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, kind_of, put_request, request_in
-from generated import a2a_pb2 as pb
 
 TurnOf = Callable[..., Turn]
 

@@ -7,9 +7,9 @@ from google.protobuf import struct_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import data_part, file_part, text_part
 from a2a_server.agents.parts import as_message, from_struct, to_python, to_struct
-from generated import a2a_pb2 as pb
 
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none()

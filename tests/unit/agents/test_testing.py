@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, InvalidAgentResponse, Turn, data_part, text_part
 from a2a_server.agents.testing import run_turn
-from a2a_server.errors import A2AError, Reason
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 
 agent = Agent("A", "B", "1")
 

@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import InvalidAgentResponse, Turn, data_part, file_part, text_part
 from a2a_server.agents.parts import to_struct
 from a2a_server.agents.testing import Recorder
 from a2a_server.ports.authenticator import Caller
-from generated import a2a_pb2 as pb
 
 TurnOf = Callable[..., Turn]
 

@@ -4,11 +4,11 @@ import hashlib
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
-from a2a_server.errors import A2AError, Reason
 from a2a_server.ports.authenticator import Caller, Credentials
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 
 ANN = Caller("ann", authenticated=True)
 BOB = Caller("bob", authenticated=True, tenant="north", extended_card=True)

@@ -1,4 +1,4 @@
-"""`a2a-server health`: 0 when a door serves, 1 and one line that says why when it does not."""
+"""`a2ad health`: 0 when a door serves, 1 and one line that says why when it does not."""
 
 import asyncio
 import socket
@@ -245,7 +245,7 @@ def test_a_server_with_tls_asks_for_the_means_to_believe_it(files: Path) -> None
         (["--http", "somewhere:8080"], "--http = 'somewhere:8080': must be a URL"),
         (["--http", "http://somewhere:99999"], "must be a URL"),
         (["--http", "http://:8080"], "must be a URL"),
-        (["--cert", "a2a-server.toml"], "--cert and --key are needed together"),
+        (["--cert", "a2ad.toml"], "--cert and --key are needed together"),
         (["--ca", "none.pem"], "none.pem"),
         (["--timeout", "0"], "--timeout"),
     ],
@@ -253,7 +253,7 @@ def test_a_server_with_tls_asks_for_the_means_to_believe_it(files: Path) -> None
 def test_a_question_that_makes_no_sense_is_the_command_line_s_fault(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    (tmp_path / "a2a-server.toml").write_text("")
+    (tmp_path / "a2ad.toml").write_text("")
     result = ask(*arguments)
     assert result.exit_code == 2
     assert message in result.stderr

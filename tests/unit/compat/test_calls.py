@@ -4,11 +4,11 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.compat.calls import CALLS
-from a2a_server.compat.options import Options
-from a2a_server.errors import A2AError
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.v0_3.calls import CALLS
+from a2a_server.protocol.v0_3.options import Options
 
 LEGACY = v03.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
 CURRENT = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name

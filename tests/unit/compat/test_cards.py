@@ -6,12 +6,12 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_server.compat import cards
-from a2a_server.compat.options import Options
-from a2a_server.compat.twins import carry
-from a2a_server.errors import A2AError, Reason
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.v0_3 import cards
+from a2a_server.protocol.v0_3.options import Options
+from a2a_server.protocol.v0_3.twins import carry
 
 Json = dict[str, Any]
 

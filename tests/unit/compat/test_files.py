@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.compat import files
+from a2a_server.protocol.v0_3 import files
 
 
 @pytest.mark.parametrize(

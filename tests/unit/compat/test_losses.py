@@ -8,12 +8,12 @@ import pytest
 from google.protobuf import struct_pb2
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_server.compat import cards, events, messages, push, push_requests, requests, sends
-from a2a_server.compat.losses import BACK, FORTH, LOSSES, Loss, Way
-from a2a_server.compat.options import Options
-from a2a_server.errors import A2AError, Reason
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.v0_3 import cards, events, messages, push, push_requests, requests, sends
+from a2a_server.protocol.v0_3.losses import BACK, FORTH, LOSSES, Loss, Way
+from a2a_server.protocol.v0_3.options import Options
 
 Json = dict[str, Any]
 Trip = Callable[[Any], Any]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from a2a_server.compat import names
-from a2a_server.compat.faults import Faults
+from a2a_server.protocol.v0_3 import names
+from a2a_server.protocol.v0_3.faults import Faults
 
 TASK, CONFIG = names.task_of, names.config_of
 PARENT, UNBORN = names.parent_of, names.unborn_config_of

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_server.compat import push, push_requests, requests
-from a2a_server.errors import A2AError, Reason
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.v0_3 import push, push_requests, requests
 
 Json = dict[str, Any]
 NAME = "tasks/t/pushNotificationConfigs/c"

@@ -8,12 +8,12 @@ from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict
 
-from a2a_server.compat.calls import CALLS
-from a2a_server.compat.options import Options
-from a2a_server.compat.spelling import named, respell
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.domain import validation
-from a2a_server.errors import A2AError, Reason, Violation
-from generated import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.v0_3.calls import CALLS
+from a2a_server.protocol.v0_3.options import Options
+from a2a_server.protocol.v0_3.spelling import named, respell
 
 SERVICE = v03.DESCRIPTOR.services_by_name["A2AService"]
 HOOK = {"authentication": {"credentials": "s" * 5_000}, "url": "nowhere", "token": "t" * 5_000}

@@ -9,9 +9,9 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.compiled import checker_of
 from a2a_server.domain.structure import faults_of
-from generated import a2a_pb2 as pb
 
 MESSAGE = pb.Message(
     message_id="m",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import (
     agent_message,
     artifact_event,
@@ -19,7 +20,6 @@ from a2a_server.domain.events import (
     text_part,
     timestamp,
 )
-from generated import a2a_pb2 as pb
 
 SUBMITTED, WORKING = pb.TASK_STATE_SUBMITTED, pb.TASK_STATE_WORKING
 INPUT, AUTH = pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import ParseDict
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import (
     TOOL_USE,
     URI,
@@ -20,8 +21,7 @@ from a2a_server.domain.input_requests import (
     request_in,
     results_in,
 )
-from a2a_server.errors import A2AError
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError
 
 
 def message(content: Any = None, **members: Any) -> pb.Message:

@@ -4,8 +4,8 @@ from itertools import product
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import ACTIVE, INTERRUPTED, MOVES, TERMINAL, is_stopping, is_terminal, may_move
-from generated import a2a_pb2 as pb
 
 STATES = [int(number) for number in pb.TaskState.values() if number]
 OVER = {pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED}

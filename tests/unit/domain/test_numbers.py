@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from google.protobuf import struct_pb2
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.numbers import NOT_FINITE, is_finite
 from a2a_server.domain.structure import required_violations
-from generated import a2a_pb2 as pb
 
 V = struct_pb2.Value
 

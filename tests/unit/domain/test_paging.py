@@ -4,7 +4,7 @@ import pytest
 
 from a2a_server.domain.paging import Position, TaskFilter, seal, seal_after, unseal, unseal_after
 from a2a_server.domain.scope import Scope
-from a2a_server.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, Reason
 
 SECRET = bytes(range(32))
 SCOPE = Scope("acme", "ann")

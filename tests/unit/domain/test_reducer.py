@@ -2,9 +2,9 @@
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import agent_message, artifact_event, status_event, text_part
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status, fold
-from generated import a2a_pb2 as pb
 
 WORKING, COMPLETED = pb.TASK_STATE_WORKING, pb.TASK_STATE_COMPLETED
 INPUT, AUTH = pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED

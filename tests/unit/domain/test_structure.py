@@ -7,9 +7,9 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.nesting import too_deep
 from a2a_server.domain.structure import required_violations
-from generated import a2a_pb2 as pb
 
 MESSAGES = list(pb.DESCRIPTOR.message_types_by_name.values())
 

@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.validation import (
     check_cancel,
     check_card,
@@ -25,8 +26,7 @@ from a2a_server.domain.validation import (
     may_exist,
     send_faults,
 )
-from a2a_server.errors import A2AError, Reason
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.property.messages import messages
 
 CONFIG = "configuration.task_push_notification_config"

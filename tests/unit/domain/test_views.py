@@ -2,8 +2,8 @@
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.views import trim
-from generated import a2a_pb2 as pb
 
 
 def task(messages: int = 5) -> pb.Task:

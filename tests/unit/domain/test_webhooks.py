@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import MAX_PATH, Policy, faults_of, ports_of, target_of
-from a2a_server.errors import Violation
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation
 
 DEFAULT = Policy()
 HERE = Policy(addresses=Addresses.of(loopback=True))

@@ -4,14 +4,14 @@ import sys
 
 import orjson
 
-from a2a_server.compat import cards as compat
-from a2a_server.compat.superset import superset
-from gateway.card_forms import Legacy
-from gateway.cards import Cards
-from gateway.dialects import draft_cards
-from gateway.openapi import document
-from gateway.routes import Table
-from generated import a2a_pb2 as pb
+from a2a_gateway.cards.cards import Cards
+from a2a_gateway.cards.forms import Legacy
+from a2a_gateway.openapi import document
+from a2a_gateway.routing.routes import Table
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import draft_cards
+from a2a_server.protocol.v0_3 import cards as compat
+from a2a_server.protocol.v0_3.superset import superset
 
 NAMES = [f"{name}-{number}" for number in range(5) for name in ("oauth", "key", "mtls")]
 

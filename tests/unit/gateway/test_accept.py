@@ -3,9 +3,9 @@
 import pytest
 from multidict import CIMultiDict
 
-from a2a_server.errors import A2AError, Reason
-from gateway import accept
-from gateway.accept import A2A, JSON, NDJSON, SSE
+from a2a_gateway.requests import accept
+from a2a_gateway.requests.accept import A2A, JSON, NDJSON, SSE
+from a2a_server.protocol.errors import A2AError, Reason
 
 UNARY = [
     (None, A2A),

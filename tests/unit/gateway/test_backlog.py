@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.backlog import NOTHING, PATIENCE, Backlog, Text
+from a2a_gateway.http.backlog import NOTHING, PATIENCE, Backlog, Text
 
 
 @dataclass(eq=False)

@@ -6,11 +6,11 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
-from a2a_server.errors import A2AError, Reason
-from gateway.binding import bind
-from gateway.dialects.v1 import V1
-from gateway.routes import Table
-from generated import a2a_pb2 as pb
+from a2a_gateway.requests.binding import bind
+from a2a_gateway.routing.routes import Table
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.scratch.library import library
 
 A2A = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"]])

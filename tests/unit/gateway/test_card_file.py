@@ -9,9 +9,9 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from structlog.testing import capture_logs
 
-from gateway.card_file import CardFileError, WithCard, read_card
-from gateway.upstream import Answer, Context, Stream
-from generated import a2a_pb2 as pb
+from a2a_gateway.cards.file import CardFileError, WithCard, read_card
+from a2a_gateway.upstream import Answer, Context, Stream
+from a2a_proto import a2a_pb2 as pb
 from tests.unit.gateway.upstreams import CARD, PLAIN, rpc
 
 CARD_FILE: dict[str, Any] = {

@@ -10,13 +10,13 @@ from a2a.client.card_resolver import parse_agent_card
 from a2a.compat.v0_3 import types as v03_types
 from google.protobuf.json_format import ParseDict
 
-from a2a_server.compat import cards
-from a2a_server.compat.superset import superset
-from a2a_server.errors import A2AError, Reason
-from gateway.card_forms import Legacy, form_of
-from gateway.dialects.v1 import V1
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_gateway.cards.forms import Legacy, form_of
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.v0_3 import cards
+from a2a_server.protocol.v0_3.superset import superset
 
 Json = dict[str, Any]
 

@@ -12,10 +12,10 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from a2a_server.compat import cards as compat
-from a2a_server.compat.superset import superset
-from gateway.cards import Cards, Legacy, doors_at, old_doors_at
-from generated import a2a_pb2 as pb
+from a2a_gateway.cards.cards import Cards, Legacy, doors_at, old_doors_at
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.v0_3 import cards as compat
+from a2a_server.protocol.v0_3.superset import superset
 
 BASE = "http://127.0.0.1:8080"
 GRPC = pb.AgentInterface(url="a.example:443", protocol_binding="GRPC", protocol_version="1.0")

@@ -14,13 +14,14 @@ import pytest
 from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
-from a2a_server.errors import A2AError, Reason
+from a2a_gateway.channel import ChannelUpstream, lines, pauses
+from a2a_gateway.channel.pauses import is_read
+from a2a_gateway.upstream import Context, Upstream
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
-from a2a_server.transport.options import GrpcOptions
-from gateway.channel import ChannelOptions, ChannelUpstream, lines, pauses
-from gateway.channel.pauses import is_read
-from gateway.upstream import Context, Upstream
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import ChannelOptions
+from a2a_server.transport.grpc.options import GrpcOptions
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import Door, Seen, open_door
 

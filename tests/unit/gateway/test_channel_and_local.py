@@ -10,15 +10,15 @@ import pytest
 from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 
+from a2a_gateway.upstream import Context, Item
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension
-from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call, Entries
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.transport.options import StreamOptions
-from gateway.upstream import Context, Item
-from generated import a2a_pb2 as pb
-from generated.discovery_pb2 import GetAgentCardRequest
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.transport.grpc.options import StreamOptions
 from tests.bindings.actors import COMPLETED, Actor, Gate, at_rest, chunk, echo, waiting
 from tests.bindings.actors import status as status_event
 from tests.support.stage import Stage

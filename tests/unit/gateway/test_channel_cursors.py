@@ -10,9 +10,9 @@ from typing import Any
 import grpc
 import pytest
 
-from gateway.channel import streams
-from gateway.channel.replay import URI
-from generated import a2a_pb2 as pb
+from a2a_gateway.channel import streams
+from a2a_gateway.channel.replay import URI
+from a2a_proto import a2a_pb2 as pb
 from tests.support.door_events import event_of
 from tests.support.doors import OpenGateway, http_door
 from tests.support.http import get, once, post
@@ -69,7 +69,7 @@ async def test_nobody_resumes_where_a_stream_would_only_begin_anew(cursor: str) 
         answer = await once(door.port, get(f"/tasks/t:subscribe{query}", *fields))
         assert (answer.status, answer.reason) == (400, "UNSUPPORTED_OPERATION")
         assert answer.json["error"]["message"] == (
-            "Last-Event-ID: the agent's server does not replay events; a2a-server does with replay_extension = true."
+            "Last-Event-ID: the agent's server does not replay events; a2ad does with replay_extension = true."
         )
         rpc = await once(door.port, post(f"/{query}", RPC, *fields))
         assert (rpc.status, rpc.json["error"]["code"]) == (200, -32004)

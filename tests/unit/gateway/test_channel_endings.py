@@ -7,13 +7,13 @@ from typing import Any
 import grpc
 import pytest
 
+from a2a_gateway.channel import endings
+from a2a_gateway.channel.endings import IN_BAND_KEY, Batches, Ending, Endings
+from a2a_gateway.channel.replay import Item
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import events
 from a2a_server.domain.lifecycle import TERMINAL
-from a2a_server.errors import A2AError
-from gateway.channel import endings
-from gateway.channel.endings import IN_BAND_KEY, Batches, Ending, Endings
-from gateway.channel.replay import Item
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError
 
 
 def status(state: pb.TaskState, **metadata: Any) -> Item:

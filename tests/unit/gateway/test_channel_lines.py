@@ -14,13 +14,13 @@ import pytest
 from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
-from a2a_server.errors import A2AError, Reason
+from a2a_gateway.channel import ChannelUpstream, attempt
+from a2a_gateway.channel.lines import LESSON, Capacity
+from a2a_gateway.upstream import Context, Stream
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call, Entries, Operation
-from a2a_server.transport.options import GrpcOptions
-from gateway.channel import ChannelUpstream, attempt
-from gateway.channel.lines import LESSON, Capacity
-from gateway.upstream import Context, Stream
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.transport.grpc.options import GrpcOptions
 from tests.unit.gateway.upstreams import PLAIN, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import Door, eventually, item, open_door
 

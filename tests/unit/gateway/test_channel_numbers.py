@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from a2a_server.errors import A2AError, Reason
+from a2a_gateway.channel.replay import Numbers
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import discovery_pb2
 from a2a_server.ports.entry import Entry
+from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.replay import URI, numbered
-from gateway.channel.replay import Numbers
-from generated import a2a_pb2 as pb
-from generated import discovery_pb2
 from tests.unit.gateway.upstreams import rpc
 
 ACTIVE = [("a2a-extensions", URI)]

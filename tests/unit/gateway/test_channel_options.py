@@ -9,9 +9,9 @@ import pytest
 import trustme
 from google.rpc import code_pb2 as code
 
-from a2a_server.transport.options import Tls
-from gateway.channel import ChannelOptions, ChannelUpstream, UnusableOptions
-from gateway.channel.options import target_of
+from a2a_gateway.channel import ChannelUpstream, UnusableOptions
+from a2a_server.protocol.options import ChannelOptions, target_of
+from a2a_server.transport.grpc.options import Tls
 from tests.unit.gateway.upstreams import channel_to, get, refused
 from tests.unit.transport.doors import open_door
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from a2a_server.errors import A2AError, Reason
-from gateway.channel import ChannelUpstream, upstream
-from generated import a2a_pb2 as pb
+from a2a_gateway.channel import ChannelUpstream, upstream
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.upstreams import PLAIN, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import failing, failing_stream, open_door
 

@@ -17,9 +17,10 @@ from grpc.aio._call import StreamStreamCall
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from gateway.channel import ChannelUpstream, upstream
-from gateway.upstream import Context, StatusError
-from generated.discovery_pb2 import GetAgentCardRequest
+from a2a_gateway.channel import ChannelUpstream, upstream
+from a2a_gateway.upstream import Context
+from a2a_proto.discovery_pb2 import GetAgentCardRequest
+from a2a_server.protocol.errors import StatusError
 from tests.support.world import say
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import open_door

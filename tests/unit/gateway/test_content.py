@@ -7,10 +7,10 @@ import orjson
 import pytest
 from google.protobuf.message_factory import GetMessageClass
 
-from gateway.content import content_of
-from gateway.dialects.v1 import V1
-from gateway.routes import Table
-from generated import a2a_pb2 as pb
+from a2a_gateway.requests.content import content_of
+from a2a_gateway.routing.routes import Table
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects.v1 import V1
 from tests.unit.gateway.scratch.library import kind, library, of_source
 
 SCRATCH = Table.of([library()])

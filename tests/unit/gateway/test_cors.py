@@ -6,8 +6,8 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from gateway.cors import ANYBODY, Cors
-from gateway.replies import Reply
+from a2a_gateway.http.cors import ANYBODY, Cors
+from a2a_gateway.http.replies import Reply
 
 OURS = "https://console.example"
 NOBODY = Cors([])

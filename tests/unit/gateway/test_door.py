@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import structlog
 
-from gateway.connection import Protocol
-from gateway.options import Options
-from gateway.readers import Place
+from a2a_gateway.http.connection import Protocol
+from a2a_gateway.http.readers import Place
+from a2a_server.protocol.options import Options
 from tests.support.door_upstream import Event, Playing, Scripted, event, plays
 from tests.support.doors import http_door
 from tests.support.http import get, post, wire

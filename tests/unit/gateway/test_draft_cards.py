@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.support.door_draft import draft_door
 from tests.support.door_upstream import Scripted
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.draft import routes
-from gateway.routes import Unknown
+from a2a_gateway.older.draft import routes
+from a2a_gateway.routing.routes import Unknown
 from tests.support.doors import DISCOVERY, SERVICE
 
 TABLE = routes.table()

@@ -5,9 +5,9 @@ import json
 import pytest
 from google.rpc import code_pb2
 
-from a2a_server.errors import A2AError, Reason, Violation
-from gateway.errors import explain, failure_of, json_path
-from generated import a2a_pb2 as pb
+from a2a_gateway.errors import explain, failure_of, json_path
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, Violation
 
 
 @pytest.mark.req("ERRS-05")

@@ -5,10 +5,10 @@ import base64
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from a2a_server.errors import A2AError
-from gateway.headers import HeaderMap, Incoming, outgoing, timeout_of
-from gateway.options import FORWARDED, RESERVED, WELL_KNOWN
-from gateway.upstream import Metadata
+from a2a_gateway.requests.headers import HeaderMap, Incoming, outgoing, timeout_of
+from a2a_gateway.upstream import Metadata
+from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.options import FORWARDED, RESERVED, WELL_KNOWN
 
 DEFAULT = HeaderMap(FORWARDED, WELL_KNOWN)
 

@@ -9,8 +9,8 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_server.errors import A2AError, Reason, Violation
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, Violation
 from tests.support.door_events import loads
 from tests.support.door_upstream import Scripted, event, plays
 from tests.support.doors import SERVICE, http_door

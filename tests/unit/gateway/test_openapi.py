@@ -12,15 +12,15 @@ from google.protobuf.message import Message
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from a2a_server.errors import A2AError, Reason, Violation
-from gateway.binding import bind
-from gateway.dialects.v1 import V1
-from gateway.errors import explain
-from gateway.frames import LINES
-from gateway.openapi import document
-from gateway.routes import Match, Table
-from generated import a2a_pb2 as pb
-from generated import discovery_pb2
+from a2a_gateway.errors import explain
+from a2a_gateway.http.frames import LINES
+from a2a_gateway.openapi import document
+from a2a_gateway.requests.binding import bind
+from a2a_gateway.routing.routes import Match, Table
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import discovery_pb2
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.errors import A2AError, Reason, Violation
 from tests.unit.gateway.scratch.library import kind, library
 
 A2A = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]])

@@ -8,11 +8,11 @@ from typing import Any, cast
 import structlog
 from aiohttp import web
 
-from gateway.backlog import Backlog
-from gateway.connection import Protocol
-from gateway.options import Options
-from gateway.outbox import Outbox
-from gateway.replies import Answering, Flow, Reply
+from a2a_gateway.http.backlog import Backlog
+from a2a_gateway.http.connection import Protocol
+from a2a_gateway.http.outbox import Outbox
+from a2a_gateway.http.replies import Answering, Flow, Reply
+from a2a_server.protocol.options import Options
 from tests.support.http import get, post
 
 

@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from gateway.proxies import Proxies
+from a2a_gateway.requests.proxies import Proxies
 
 PROXIES = Proxies(["10.0.0.0/8", "::1", "fd00::/8"])
 

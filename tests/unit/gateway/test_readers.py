@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from a2a_server.errors import A2AError, Reason
-from gateway.options import Options
-from gateway.readers import Place, Readers
-from gateway.replies import Flow
+from a2a_gateway.http.readers import Place, Readers
+from a2a_gateway.http.replies import Flow
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import Options
 from tests.support.http import SEND, Wire, get, house, port_of, post, wire
 from tests.support.stage import Stage
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import ServiceDescriptor
 
-from a2a_server.errors import A2AError, Reason
-from gateway.routes import Alias, Match, RouteError, Table, Unknown, WrongVerb
-from generated import a2a_pb2, discovery_pb2
+from a2a_gateway.routing.routes import Alias, Match, RouteError, Table, Unknown, WrongVerb
+from a2a_proto import a2a_pb2, discovery_pb2
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.scratch.library import library, of_source
 
 SERVICES = (a2a_pb2.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"])

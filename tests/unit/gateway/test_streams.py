@@ -11,10 +11,10 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_server.errors import A2AError, Reason
-from gateway.options import Options
-from gateway.upstream import Answer, Context
-from generated import a2a_pb2 as pb
+from a2a_gateway.upstream import Answer, Context
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import Options
 from tests.support.door_events import event_of, loads
 from tests.support.door_upstream import Event, Playing, Script, Scripted, event, plays
 from tests.support.doors import OpenGateway, http_door

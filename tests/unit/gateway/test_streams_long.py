@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from a2a_server.errors import A2AError, Reason
-from gateway.options import Options
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import Options
 from tests.support.door_events import event_of, loads
 from tests.support.door_upstream import Event, Playing, Scripted, event, plays
 from tests.support.doors import OpenGateway, http_door

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.template import TemplateError, Variable, Wild, decode, decode_between_slashes, parse
+from a2a_gateway.routing.template import TemplateError, Variable, Wild, decode, decode_between_slashes, parse
 
 ONE, REST = Wild.ONE, Wild.REST
 

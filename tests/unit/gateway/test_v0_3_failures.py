@@ -9,12 +9,11 @@ import pytest
 from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from a2a_server.errors import A2AError, Reason, Violation
-from gateway.errors import explain
-from gateway.upstream import StatusError
-from gateway.v0_3 import respelling
-from gateway.v0_3.errors import OldFailure
-from gateway.v0_3.respelling import respell
+from a2a_gateway.errors import explain
+from a2a_gateway.older.v0_3 import respelling
+from a2a_gateway.older.v0_3.errors import OldFailure
+from a2a_gateway.older.v0_3.respelling import respell
+from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 

@@ -10,16 +10,17 @@ from google.protobuf import json_format
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from a2a_server.compat import cards as compat
-from a2a_server.compat.superset import superset
-from gateway import dialects, frames
-from gateway.cards import Cards, Legacy
-from gateway.openapi import document
-from gateway.routes import Table
-from gateway.v0_3 import routes
-from gateway.v0_3.openapi import OldRoutes
-from generated import a2a_pb2 as pb
-from generated import discovery_pb2
+from a2a_gateway.cards.cards import Cards, Legacy
+from a2a_gateway.http import frames
+from a2a_gateway.older.v0_3 import routes
+from a2a_gateway.older.v0_3.openapi import OldRoutes
+from a2a_gateway.openapi import document
+from a2a_gateway.routing.routes import Table
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import discovery_pb2
+from a2a_server.protocol import dialects
+from a2a_server.protocol.v0_3 import cards as compat
+from a2a_server.protocol.v0_3.superset import superset
 from tests.support.door_old import say, tell
 
 NEW = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]])

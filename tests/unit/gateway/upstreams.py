@@ -9,12 +9,13 @@ from typing import Any, Literal
 from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import status_pb2
 
-from a2a_server.errors import A2AError, status_of
+from a2a_gateway.channel import ChannelUpstream
+from a2a_gateway.upstream import Context, Stream, Upstream, new_answer
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import discovery_pb2
+from a2a_server.protocol.errors import A2AError, StatusError, status_of
+from a2a_server.protocol.options import ChannelOptions
 from a2a_server.transport.local import LocalUpstream
-from gateway.channel import ChannelOptions, ChannelUpstream
-from gateway.upstream import Context, StatusError, Stream, Upstream, new_answer
-from generated import a2a_pb2 as pb
-from generated import discovery_pb2
 from tests.support.world import World
 
 Kind = Literal["local", "channel"]

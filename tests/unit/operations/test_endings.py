@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.operations.replay import URI
-from a2a_server.operations.stream import Endings
+from a2a_server.operations.log.replay import URI
+from a2a_server.operations.rpc.stream import Endings
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.turn_request import TurnRequest
-from generated import a2a_pb2 as pb
 from tests.bindings.actors import (
     AUTH,
     COMPLETED,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from a2a_server.operations.first_step import begin
+from a2a_server.operations.turns.first_step import begin
 
 pytestmark = pytest.mark.req("EXEC-01")
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from a2a_server.operations import push_hosts
-from a2a_server.operations.push_delivery import Patience
-from a2a_server.operations.push_hosts import Hosts, Place
+from a2a_server.operations.push import hosts as push_hosts
+from a2a_server.operations.push.delivery import Patience
+from a2a_server.operations.push.hosts import Hosts, Place
 
 PATIENCE = Patience(concurrency=8, per_host=3, retry_first=0.02)
 

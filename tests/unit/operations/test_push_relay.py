@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
-from a2a_server.operations.push_bodies import delivery_id
-from a2a_server.operations.push_relay import PushRelay
+from a2a_server.operations.push.bodies import delivery_id
+from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.hooks import Account, Which
 from a2a_server.ports.push_sender import Notice, Outcome
 from a2a_server.ports.store import Store, StoreUnavailable
-from generated import a2a_pb2 as pb
 from tests.conformance.authors import ANN, COMPLETED, Author, chunk, config
 from tests.support.deliveries import DELIVERED, Pigeonhole, deliver
 from tests.support.stage import HandClock

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.operations.push_delivery import Patience
-from a2a_server.operations.push_verdicts import reached, setback_of
+from a2a_server.operations.push.delivery import Patience
+from a2a_server.operations.push.verdicts import reached, setback_of
 from a2a_server.ports.hooks import Debt
 from a2a_server.ports.push_sender import Outcome
 from tests.conformance.authors import ANN, config

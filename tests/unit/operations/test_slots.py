@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.slots import Place, Slots
+from a2a_server.operations.turns.slots import Place, Slots
+from a2a_server.protocol.errors import A2AError, Reason
 
 
 def slots(*, running: int = 2, each: int = 2, waiting: int = 100) -> Slots:

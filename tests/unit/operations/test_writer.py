@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.domain.events import artifact_event, status_event, text_part
 from a2a_server.domain.scope import Scope
-from a2a_server.operations.log import EventLog
-from a2a_server.operations.writer import TaskWriter
+from a2a_server.operations.log.log import EventLog
+from a2a_server.operations.turns.writer import TaskWriter
 from a2a_server.ports.kept import Lease, Turn
 from a2a_server.ports.store import Record, StaleWrite, StoreUnavailable
 from a2a_server.ports.write import Write
-from generated import a2a_pb2 as pb
 
 SCOPE = Scope("", "ann")
 

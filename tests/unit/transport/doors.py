@@ -11,21 +11,21 @@ from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
 from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.errors import ErrorCodes
 from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.entry import Entry
-from a2a_server.transport.address import Address
-from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.protocol.errors import ErrorCodes
+from a2a_server.transport.grpc.address import Address
+from a2a_server.transport.grpc.options import GrpcOptions, Tls
+from a2a_server.transport.grpc.server import SERVICES, GrpcDoor
+from a2a_server.transport.grpc.servicer import Servicer
+from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
+from a2a_server.transport.grpc.status import DETAILS
 from a2a_server.transport.pipeline import Pipeline, Rules
-from a2a_server.transport.server import SERVICES, GrpcDoor
-from a2a_server.transport.servicer import Servicer
-from a2a_server.transport.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.status import DETAILS
 from a2a_server.transport.streams import OpenStreams
-from generated import a2a_pb2 as pb
-from generated import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
 
 
 @dataclass(slots=True)

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import pytest
 from google.protobuf.message import Message
 
+from a2a_gateway.upstream import Answer, Context, new_answer
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.memory import MemoryStore
-from a2a_server.errors import A2AError, Reason
 from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.store import StoreUnavailable
+from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.local import LocalStream, LocalUpstream
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.streams import OpenStreams
-from gateway.upstream import Answer, Context, new_answer
-from generated import a2a_pb2 as pb
 from tests.unit.transport.doors import Seen, failing, item
 
 SERVICE = pb.DESCRIPTOR.services_by_name["A2AService"]

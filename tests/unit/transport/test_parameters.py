@@ -6,13 +6,13 @@ from typing import Any
 import grpc
 import pytest
 
-from a2a_server.errors import A2AError, Reason
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import discovery_pb2
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
+from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.pipeline import Envelope, Rules
 from a2a_server.transport.tenants import RESERVED, Tenants
-from generated import a2a_pb2 as pb
-from generated import discovery_pb2
 from tests.unit.transport.doors import Door, Refusal, open_door, refused
 
 Lines = list[tuple[str, str]]

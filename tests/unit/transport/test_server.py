@@ -15,14 +15,14 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import discovery_pb2
 from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
-from a2a_server.transport.address import Address, StartError
-from a2a_server.transport.options import GrpcOptions, Tls
-from a2a_server.transport.server import channel_arguments
-from a2a_server.transport.tls import credentials
-from generated import a2a_pb2 as pb
-from generated import discovery_pb2
+from a2a_server.transport.grpc.address import Address, StartError
+from a2a_server.transport.grpc.options import GrpcOptions, Tls
+from a2a_server.transport.grpc.server import channel_arguments
+from a2a_server.transport.grpc.tls import credentials
 from tests.support.certificates import self_signed
 from tests.unit.transport.doors import open_door, refused
 

@@ -11,16 +11,16 @@ import pytest
 import trustme
 from google.protobuf.message import Message
 
-from a2a_server.compat import events
-from a2a_server.compat.options import DEFAULT
-from a2a_server.errors import A2AError, Reason, Violation
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call, Ending, Entries
 from a2a_server.ports.entry import Entry
-from a2a_server.transport.options import Tls
-from a2a_server.transport.servicer_v0_3 import Retellings
+from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.v0_3 import events
+from a2a_server.protocol.v0_3.options import DEFAULT
+from a2a_server.transport.grpc.options import Tls
+from a2a_server.transport.grpc.servicer_v0_3 import Retellings
 from a2a_server.transport.streams import OpenStreams
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
 from tests.unit.transport.doors import Seen, failing, failing_stream, item, open_door, refused
 from tests.unit.transport.test_errors import A2A, PLAIN, TABLE
 from tests.unit.transport.test_server import ByCertificate, ca, client, tls

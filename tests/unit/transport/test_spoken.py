@@ -2,11 +2,11 @@
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.pipeline import Envelope, Pipeline, Rules
 from a2a_server.transport.streams import OpenStreams
-from generated import a2a_pb2 as pb
 from tests.unit.transport.doors import Seen
 
 SPOKEN = "a2a-server-spoken"

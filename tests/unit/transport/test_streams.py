@@ -12,11 +12,11 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from a2a_server.errors import A2AError
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call, Entries
+from a2a_server.protocol.errors import A2AError
 from a2a_server.transport.streams import OpenStream, OpenStreams
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
 from tests.unit.transport.doors import Door, eventually, item, open_door, refusal_of, refused
 
 CHUNK = "x" * 32_768  # two of them fill HTTP/2's first window

@@ -22,7 +22,7 @@ async def echo(received: Received) -> web.StreamResponse:
 
 @pytest.mark.req("SSRF-05")
 async def test_an_echo_is_a_yes() -> None:
-    async with receiver(echo) as client, sending(user_agent="a2a-server/9") as sender:
+    async with receiver(echo) as client, sending(user_agent="a2ad/9") as sender:
         assert await sender.challenge(hook(f"{client.url}?a=b", token="tok", scheme="Bearer", credentials="s3cr3t"))
         assert await sender.challenge(hook(client.url))
         first, second = client.received
@@ -30,7 +30,7 @@ async def test_an_echo_is_a_yes() -> None:
         assert second.target == f"/hook?validationToken={token_in(second)}"
         assert token_in(first) != token_in(second)
         assert len(token_in(first)) >= 32
-        assert first.headers["User-Agent"] == "a2a-server/9"
+        assert first.headers["User-Agent"] == "a2ad/9"
         assert "s3cr3t" not in repr(first)  # who knows who listens there
         assert "tok" not in first.headers.values()
 

@@ -16,7 +16,7 @@ from tests.support.receivers import BODY, Received, happened, hook, listener, no
 
 @pytest.mark.req("HOOK-02", "HOOK-03", "HOOK-04", "HOOK-05")
 async def test_the_whole_request() -> None:
-    async with receiver() as client, sending(user_agent="a2a-server/9.9") as sender:
+    async with receiver() as client, sending(user_agent="a2ad/9.9") as sender:
         made = hook(f"{client.url}?a=%20b&c", token="tok-1", scheme="Bearer", credentials="s3cr3t")
         assert (await sender.send(notice(made, 7))) == (True, "", None, False)
         received = client.last
@@ -25,7 +25,7 @@ async def test_the_whole_request() -> None:
             "Host": f"127.0.0.1:{client.port}",
             "Content-Type": "application/a2a+json",
             "Content-Length": str(len(BODY)),
-            "User-Agent": "a2a-server/9.9",
+            "User-Agent": "a2ad/9.9",
             "Accept": "*/*",
             "Accept-Encoding": "identity",
             "A2A-Version": "1.0",

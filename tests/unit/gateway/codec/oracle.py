@@ -13,7 +13,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
 from tests.unit.gateway.codec.strategies import entry_of
 
 M = TypeVar("M", bound=Message)

@@ -12,7 +12,7 @@ from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 from hypothesis import strategies as st
 
-from generated import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
+from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
 from tests.unit.gateway.codec import everything
 
 Strategy = st.SearchStrategy[Any]

@@ -7,10 +7,10 @@ import orjson
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from a2a_server.errors import A2AError
-from gateway.codec import Codec, Dialect
-from gateway.codec.compiler import Compiler, Function
-from gateway.codec.schema import Form, Spellings
+from a2a_server.protocol.codec import Codec, Dialect
+from a2a_server.protocol.codec.compiler import Compiler, Function
+from a2a_server.protocol.codec.schema import Form, Spellings
+from a2a_server.protocol.errors import A2AError
 from tests.unit.gateway.codec.everything import Choice, Inner, Lists, Maps, Singles
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from a2a_server.errors import A2AError, Reason
-from gateway.codec import Codec, Dialect, loads
-from gateway.codec.memo import Memo
-from gateway.dialects.v1 import V1
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import Codec, Dialect, loads
+from a2a_server.protocol.codec.memo import Memo
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.errors import A2AError, Reason
 
 TASK = pb.Task(
     id="t",

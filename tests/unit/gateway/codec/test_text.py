@@ -2,8 +2,8 @@
 
 import pytest
 
-from a2a_server.errors import Reason
-from gateway.codec import NotJson, loads
+from a2a_server.protocol.codec import NotJson, loads
+from a2a_server.protocol.errors import Reason
 
 NESTED = [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")]
 

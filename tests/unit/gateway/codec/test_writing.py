@@ -8,10 +8,10 @@ from google.protobuf import any_pb2, duration_pb2, field_mask_pb2, struct_pb2, t
 from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import ErrorInfo
 
-from a2a_server.errors import A2AError, Reason
-from gateway.codec import Codec, Dialect
-from gateway.dialects.v1 import V1
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import Codec, Dialect
+from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.codec.everything import Choice, Inner, Lists, Loop, Maps, Optionals, Required, Singles
 
 

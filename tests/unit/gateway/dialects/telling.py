@@ -6,9 +6,9 @@ import orjson
 import pytest
 from google.protobuf.message import Message
 
-from a2a_server.errors import A2AError, Reason
-from gateway.codec import Codec, loads
-from gateway.dialects import Spelling
+from a2a_server.protocol.codec import Codec, loads
+from a2a_server.protocol.dialects import Spelling
+from a2a_server.protocol.errors import A2AError, Reason
 
 
 def written(spelling: Spelling | Codec, message: Message) -> Any:

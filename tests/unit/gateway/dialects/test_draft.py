@@ -7,8 +7,8 @@ from google.protobuf import json_format
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.struct_pb2 import Value
 
-from gateway.dialects import DRAFT
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import DRAFT
 from tests.unit.gateway.dialects.telling import faults, read, written
 from tests.unit.gateway.dialects.test_shapes import ARTIFACT_UPDATE, MESSAGE, STATUS_UPDATE, TASK
 

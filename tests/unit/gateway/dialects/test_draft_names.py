@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.dialects import DRAFT
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import DRAFT
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 HOOK = {"id": "w", "url": "https://h.example", "token": "k", "authentication": {"schemes": ["Bearer"]}}

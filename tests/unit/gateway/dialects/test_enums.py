@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from gateway.dialects import KIND, KIND_REST, PROTO, Spelling
-from generated import a2a_pb2 as pb
-from generated import a2a_v0_3_pb2 as v03
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.dialects import KIND, KIND_REST, PROTO, Spelling
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 KEBAB = {

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import input_requests
-from gateway.dialects import KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS, PROTO, Spelling
-from gateway.dialects.tool_parts import URI
-from generated import a2a_pb2 as pb
+from a2a_server.protocol.dialects import KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS, PROTO, Spelling
+from a2a_server.protocol.dialects.tool_parts import URI
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 READING = pytest.mark.parametrize("spelling", [KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS])

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import ParseDict
 
-from a2a_server.errors import A2AError, Reason
-from gateway.codec import loads
-from gateway.dialects import DRAFT, KIND, KIND_EXTRAS, KIND_REST, PROTO, Spelling, proto
-from gateway.dialects.losses import FROM_1_0, FROM_OLDER, Loss
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import loads
+from a2a_server.protocol.dialects import DRAFT, KIND, KIND_EXTRAS, KIND_REST, PROTO, Spelling, proto
+from a2a_server.protocol.dialects.losses import FROM_1_0, FROM_OLDER, Loss
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.dialects.telling import read, written
 
 Json = dict[str, Any]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from a2a_server.errors import A2AError, Reason
-from gateway.dialects import KIND, KIND_REST, PROTO, Spelling, dialect_of
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import KIND, KIND_REST, PROTO, Spelling, dialect_of
+from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.dialects.telling import faults, read
 
 PROTOS = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has "

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import ParseDict
 
-from gateway.dialects import KIND, PROTO, Spelling, proto
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import KIND, PROTO, Spelling, proto
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 RAW = proto(raw_files=True)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.dialects import KIND, KIND_REST, PROTO, Spelling, kind, proto
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import KIND, KIND_REST, PROTO, Spelling, kind, proto
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 BOTH = pytest.mark.parametrize("spelling", [KIND, PROTO], ids=["kind", "proto"])

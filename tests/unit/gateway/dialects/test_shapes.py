@@ -6,8 +6,8 @@ import orjson
 import pytest
 from google.protobuf.empty_pb2 import Empty
 
-from gateway.dialects import KIND, KIND_REST, PROTO, V1, Spelling
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import KIND, KIND_REST, PROTO, V1, Spelling
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 MESSAGE = pb.Message(

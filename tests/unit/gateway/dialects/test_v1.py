@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.dialects import V1
-from generated import a2a_pb2 as pb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects import V1
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 OLDER = "is A2A 0.3's; 1.0 has "

@@ -1,0 +1,1 @@
+"""Logs of tasks: readers of what is durable, and replay."""

@@ -1,0 +1,1 @@
+"""Webhooks: what is owed to them, and paying it."""

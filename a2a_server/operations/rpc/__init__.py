@@ -1,0 +1,1 @@
+"""One operation per RPC; each class bears its RPC's name."""

@@ -1,0 +1,1 @@
+"""Turns: driving agents, and writing what they say."""

@@ -1,0 +1,1 @@
+"""What server and gateway share: errors, names, options, the codec, and older versions of the protocol."""

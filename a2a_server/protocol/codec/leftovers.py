@@ -1,0 +1,80 @@
+"""Members under other names than the written ones: snake_case, null, unknown (spec: JSON-03, -04, GEN-06)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from google.protobuf.descriptor import Descriptor
+
+from a2a_server.protocol.codec.faults import Faults
+from a2a_server.protocol.codec.schema import Complaint, Dialect, choice, is_nullable
+
+
+def clash(faults: Faults | None, path: str, other: str, members: str) -> Faults:
+    """Complain of two members of one oneof."""
+    faults = faults or Faults()
+    faults.add(path, f"can't be given together with {other}; only one of {members} may be")
+    return faults
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """Finds what a generated reader has left, because it looks for written names only."""
+
+    names: Mapping[str, str]
+    """Other name → written name."""
+    nullable: frozenset[str]
+    rivals: Mapping[str, tuple[str, ...]]
+    """Member → all members of its oneof."""
+    foreign: Mapping[str, Complaint] = field(default_factory=dict)
+    """Members of other dialects, and what to say of them."""
+
+    @classmethod
+    def of(cls, kind: Descriptor, dialect: Dialect) -> Leftovers:
+        written = {field: dialect.member(field) for field in dialect.fields(kind)}
+        names = {other: name for field, name in written.items() for other in dialect.also(field)}
+        oneofs = {field: oneof for field in written if (oneof := choice(field))}
+        return cls(
+            {other: name for other, name in names.items() if other not in written.values()},
+            frozenset(name for field, name in written.items() if is_nullable(field)),
+            {
+                written[field]: tuple(written[rival] for rival in oneof.fields if rival in written)
+                for field, oneof in oneofs.items()
+            },
+            dialect.foreign.get(kind.full_name, {}),
+        )
+
+    def __call__(self, value: dict[str, object], faults: Faults | None) -> tuple[dict[str, object], Faults | None]:
+        """The members to read under their written names; null and unknown ones are none."""
+        found: dict[str, object] = {}
+        given: dict[str, str] = {}
+        for other, item in value.items():
+            name = self.names.get(other)
+            if name is None:
+                if other in self.foreign and item is not None:
+                    faults = self._refuse(other, value, faults)
+                continue
+            first = name if name in value else given.setdefault(name, other)
+            if first != other:
+                faults = faults or Faults()
+                faults.add(f".{name}", f"is given twice, as {first} and as {other}")
+            elif item is not None or name in self.nullable:
+                found[name] = item
+                faults = self._compare(name, value, faults)
+        return found, faults
+
+    def _refuse(self, other: str, value: dict[str, object], faults: Faults | None) -> Faults | None:
+        complaint = self.foreign[other]
+        if said := complaint if isinstance(complaint, str) else complaint(value):
+            faults = faults or Faults()
+            faults.add(f".{other}", said)
+        return faults
+
+    def _compare(self, name: str, value: dict[str, object], faults: Faults | None) -> Faults | None:
+        """Complain of a rival that was read before."""
+        rivals = self.rivals.get(name, ())
+        for rival in rivals:
+            if rival in value and (value[rival] is not None or rival in self.nullable):
+                return clash(faults, f".{name}", rival, ", ".join(rivals))
+        return faults

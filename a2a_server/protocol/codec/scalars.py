@@ -1,0 +1,128 @@
+"""Numbers, booleans, bytes and enums: ProtoJSON's forms of what a field may hold (spec: JSON-02, -03, -05, -13).
+
+Readers raise whatever comes naturally at a wrong value; the caller knows what would have been right. They keep to
+the grammar of ProtoJSON where json_format takes what Python happens to take: `1_000`, ` 5`, `+5`, `true` for an enum,
+base64 with anything in between.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from binascii import a2b_base64, b2a_base64
+from math import copysign, inf, isfinite, isnan, nan
+from typing import Final
+
+from google.protobuf.descriptor import EnumDescriptor
+
+from a2a_server.protocol.codec.faults import unwritable
+
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_WORDS: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
+_EXACT: Final = 2.0**53
+_bits: Final = struct.Struct("<f").pack
+_STANDARD: Final = str.maketrans("-_", "+/")
+
+
+def integer(value: object) -> int:
+    """Any spelling of a whole number: 5, 5.0, 5e0, and the same in quotes. Bounds are protobuf's to check."""
+    if type(value) is int:
+        return value
+    if type(value) is float and value.is_integer():
+        return int(value)
+    if type(value) is str and _NUMBER.fullmatch(value):
+        return int(value) if value.lstrip("-").isdigit() else integer(float(value))
+    raise ValueError
+
+
+def real(value: object) -> float:
+    if type(value) is str:
+        if value in _WORDS:
+            return _WORDS[value]
+        if not _NUMBER.fullmatch(value):
+            raise ValueError
+    elif type(value) is not int and type(value) is not float:
+        raise TypeError
+    number = float(value)
+    if not isfinite(number):  # 1e400 in quotes
+        raise ValueError
+    return number
+
+
+def single(value: object) -> float:
+    """Read a number of 32 bits."""
+    number = real(value)
+    _bits(number)  # fails if it is too large
+    return number
+
+
+def boolean(value: object) -> bool:
+    if type(value) is not bool:
+        raise TypeError
+    return value
+
+
+def boolean_key(key: str) -> bool:
+    return ("false", "true").index(key) == 1
+
+
+def octets(value: object) -> bytes:
+    """Base64 of either alphabet, with or without padding (JSON-05)."""
+    if type(value) is not str:
+        raise TypeError
+    return a2b_base64(value.translate(_STANDARD) + "=" * (-len(value) % 4), strict_mode=True)
+
+
+def base64(value: bytes) -> str:
+    return b2a_base64(value, newline=False).decode()
+
+
+class Numbers(dict[object, int]):
+    """Numbers of an enum by name. What is no name may be a number, known or not: enums are open."""
+
+    def __init__(self, enum: EnumDescriptor) -> None:
+        super().__init__((value.name, value.number) for value in enum.values)
+
+    def __missing__(self, value: object) -> int:
+        if isinstance(value, str) and not value.lstrip("-").isdigit():  # 1e0 is a number, but not in quotes
+            raise ValueError
+        return integer(value)
+
+
+class Names(dict[int, str]):
+    """Names of an enum by number. What has no name is written as a number."""
+
+    def __init__(self, enum: EnumDescriptor) -> None:
+        super().__init__((number, value.name) for number, value in enum.values_by_number.items())
+
+    def __missing__(self, number: int) -> int:
+        return number
+
+
+def number(value: float) -> float:
+    """A finite number; a whole one without fraction, which is how it was sent if it was sent as JSON."""
+    if value.is_integer() and -_EXACT <= value <= _EXACT:
+        return int(value) or (0 if copysign(1.0, value) > 0 else value)  # -0 is a number of its own
+    if not isfinite(value):
+        raise unwritable(f"it holds the number {value}")
+    return value
+
+
+def double(value: float) -> float | str:
+    if isfinite(value):
+        return number(value)
+    return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def shortest(value: float) -> float | str:
+    """Write a number of 32 bits with no more digits than it needs."""
+    for digits in range(6, 10):
+        short = float(f"{value:.{digits}g}")
+        if _bits(short) == _bits(value):
+            return double(short)
+    return double(value)
+
+
+def key_text(key: object) -> str:
+    """Write the key of a map."""
+    return str(key).lower() if isinstance(key, bool) else str(key)

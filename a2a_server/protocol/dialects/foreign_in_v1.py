@@ -1,0 +1,75 @@
+"""Members of 0.3 in a request of 1.0: refused where ignoring them would lose what they say (spec: CONF-54, LMAP-03).
+
+A `kind` that is right says nothing that the other members do not, and is ignored like anything that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from a2a_server.protocol.codec.faults import shown
+from a2a_server.protocol.codec.schema import Complaint
+from a2a_server.protocol.dialects.foreign import texts
+from a2a_server.protocol.dialects.tool_parts import URI
+
+_OF_0_3: Final = "is A2A 0.3's; 1.0 has {}"
+_OF_DRAFT: Final = "is the draft's; 1.0 has {}"
+_KIND: Final = "kind"
+
+_CONTENTS: Final = {"text": {"text"}, "file": {"url", "raw", "file"}, "data": {"data"}}
+"""What a part of a kind has; about `file` there is a complaint of its own."""
+
+
+def _kind_of_message(message: Mapping[str, object]) -> str:
+    return "" if message[_KIND] == "message" else _wrong(message)
+
+
+def _kind_of_part(part: Mapping[str, object]) -> str:
+    kind = part[_KIND]
+    return "" if isinstance(kind, str) and _CONTENTS.get(kind, set()) & part.keys() else _wrong(part)
+
+
+def _wrong(value: Mapping[str, object]) -> str:
+    return f"is A2A 0.3's and says {shown(value[_KIND])}, which this is not; 1.0 has no such member"
+
+
+_TASK: Final = texts(_OF_0_3, name='"id"')
+_CONFIG: Final = texts(_OF_0_3, name='"taskId" and "id"', pushNotificationConfigId='"id", and "taskId" for the task')
+
+IN_V1: Final[Mapping[str, Mapping[str, Complaint]]] = {
+    "SendMessageRequest": texts(_OF_0_3, request='"message"'),
+    "SendMessageConfiguration": texts(
+        _OF_0_3,
+        blocking='"returnImmediately", which is the opposite',
+        pushNotificationConfig='"taskPushNotificationConfig"',
+        pushNotification='"taskPushNotificationConfig"',
+    ),
+    "Message": {
+        _KIND: _kind_of_message,
+        **texts(_OF_0_3, content='"parts"', inputRequest=f"the extension {URI}, in metadata"),
+    },
+    "Part": {
+        _KIND: _kind_of_part,
+        **texts(_OF_0_3, file='"url" or "raw", with "mediaType" and "filename" beside it'),
+    },
+    "AuthenticationInfo": texts(_OF_0_3, schemes='"scheme", a single one'),
+    "GetTaskRequest": _TASK,
+    "CancelTaskRequest": _TASK,
+    "SubscribeToTaskRequest": _TASK,
+    "ListTasksRequest": texts(_OF_DRAFT, lastUpdatedAfter='"statusTimestampAfter", such as 2026-02-03T04:05:06Z'),
+    "TaskPushNotificationConfig": {
+        **texts(
+            _OF_0_3,
+            pushNotificationConfig="its members here",
+            config="its members here",
+            name='"taskId" and "id"',
+            parent='"taskId"',
+            configId='"id"',
+        ),
+        **_CONFIG,
+    },
+    "GetTaskPushNotificationConfigRequest": _CONFIG,
+    "DeleteTaskPushNotificationConfigRequest": _CONFIG,
+    "ListTaskPushNotificationConfigsRequest": texts(_OF_0_3, parent='"taskId"', id='"taskId"'),
+}

@@ -1,0 +1,230 @@
+"""The error catalogue (spec: ERRS-01, ERRS-03, ERRS-05, ERRS-06, CONF-01): one row per error, and no other table.
+
+An error is raised once as `A2AError`, becomes a `google.rpc.Status` here, and gets the shape of its door there. This is
+the only module of the server that the gateway may import, so it depends on nothing but the messages of `google.rpc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import Literal, NoReturn
+
+from google.protobuf.message import Message
+from google.rpc import code_pb2 as code
+from google.rpc import error_details_pb2 as details
+from google.rpc import status_pb2
+
+A2A_DOMAIN = "a2a-protocol.org"
+"""`ErrorInfo.domain` of every error that the protocol itself names."""
+
+SERVER_DOMAIN = "a2a-server"
+"""`ErrorInfo.domain` of the errors that are ours."""
+
+ErrorCodes = Literal["1.0.1", "1.0.0"]
+"""Which patch's column of codes to answer with; checkers built for 1.0.0 expect its own."""
+
+_A2A_CODES = range(-32009, -32000)
+
+# A gRPC client refuses trailers above 8 KiB (or 16). The message travels twice, once percent-encoded at up to three
+# bytes for one, and the details as base64, four for three: 3 * 512 + 4/3 * (512 + 2,560 + 5 * 256) < 7.5 KiB.
+_LONGEST_MESSAGE = 512
+_LONGEST_VIOLATIONS = 2560
+LONGEST_VALUE = 200
+_LONGEST_DESCRIPTION = 400  # of one violation: the names of all states must fit
+_MOST_VALUES = 5
+_MOST_VIOLATIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one error looks through every door; the numbers of 1.0.0 are given where they differed (CONF-01)."""
+
+    status: int
+    jsonrpc: int
+    http: int
+    status_1_0_0: int | None = None
+    http_1_0_0: int | None = None
+
+
+@unique
+class Reason(Enum):
+    """One row per error: code of gRPC, of JSON-RPC, of HTTP."""
+
+    TASK_NOT_FOUND = Row(code.NOT_FOUND, -32001, 404)
+    TASK_NOT_CANCELABLE = Row(code.FAILED_PRECONDITION, -32002, 400, http_1_0_0=409)
+    PUSH_NOTIFICATION_NOT_SUPPORTED = Row(code.FAILED_PRECONDITION, -32003, 400, code.UNIMPLEMENTED)
+    UNSUPPORTED_OPERATION = Row(code.FAILED_PRECONDITION, -32004, 400, code.UNIMPLEMENTED)
+    CONTENT_TYPE_NOT_SUPPORTED = Row(code.INVALID_ARGUMENT, -32005, 400, http_1_0_0=415)
+    INVALID_AGENT_RESPONSE = Row(code.INTERNAL, -32006, 500, http_1_0_0=502)
+    EXTENDED_AGENT_CARD_NOT_CONFIGURED = Row(code.FAILED_PRECONDITION, -32007, 400)
+    EXTENSION_SUPPORT_REQUIRED = Row(code.FAILED_PRECONDITION, -32008, 400)
+    VERSION_NOT_SUPPORTED = Row(code.FAILED_PRECONDITION, -32009, 400, code.UNIMPLEMENTED)
+
+    # Not in the protocol's table; the official SDK knows this one by this name and the protocol's domain.
+    INVALID_PARAMS = Row(code.INVALID_ARGUMENT, -32602, 400)
+    # Ours, and so are the numbers below -32009.
+    UNAUTHENTICATED = Row(code.UNAUTHENTICATED, -32010, 401)
+    PERMISSION_DENIED = Row(code.PERMISSION_DENIED, -32011, 403)
+    OVERLOADED = Row(code.RESOURCE_EXHAUSTED, -32012, 429)
+    SLOW_READER = Row(code.UNAVAILABLE, -32013, 503)
+    DEADLINE_EXCEEDED = Row(code.DEADLINE_EXCEEDED, -32014, 504)
+    UNAVAILABLE = Row(code.UNAVAILABLE, -32603, 503)
+    INTERNAL = Row(code.INTERNAL, -32603, 500)
+    # Of JSON-RPC's envelope and of HTTP itself: before there is a call.
+    PARSE_ERROR = Row(code.INVALID_ARGUMENT, -32700, 400)
+    INVALID_REQUEST = Row(code.INVALID_ARGUMENT, -32600, 400)
+    METHOD_NOT_FOUND = Row(code.UNIMPLEMENTED, -32601, 404)
+    PATH_NOT_FOUND = Row(code.NOT_FOUND, -32601, 404)
+    METHOD_NOT_ALLOWED = Row(code.UNIMPLEMENTED, -32600, 405)
+    NOT_ACCEPTABLE = Row(code.INVALID_ARGUMENT, -32600, 406)
+    REQUEST_TIMEOUT = Row(code.DEADLINE_EXCEEDED, -32600, 408)
+    BODY_TOO_LARGE = Row(code.RESOURCE_EXHAUSTED, -32600, 413)
+    URI_TOO_LONG = Row(code.INVALID_ARGUMENT, -32600, 414)
+    ENCODING_NOT_SUPPORTED = Row(code.INVALID_ARGUMENT, -32600, 415)
+    HEADERS_TOO_LARGE = Row(code.RESOURCE_EXHAUSTED, -32600, 431)
+
+    @property
+    def jsonrpc_code(self) -> int:
+        return self.value.jsonrpc
+
+    def status(self, codes: ErrorCodes = "1.0.1") -> int:
+        """The number of `google.rpc.Code`."""
+        row = self.value
+        return row.status if codes == "1.0.1" or row.status_1_0_0 is None else row.status_1_0_0
+
+    def http(self, codes: ErrorCodes = "1.0.1") -> int:
+        row = self.value
+        return row.http if codes == "1.0.1" or row.http_1_0_0 is None else row.http_1_0_0
+
+    @property
+    def is_a2a(self) -> bool:
+        """Whether the protocol names this error; such errors always carry an `ErrorInfo` (ERRS-03)."""
+        return self.jsonrpc_code in _A2A_CODES
+
+    @property
+    def sdk_type(self) -> str:
+        """The class of the official SDKs for it, by whose name their clients of 0.3 know it; empty if there is none."""
+        if not (self.is_a2a or self in _SDK_REASONS):
+            return ""
+        return "".join(word.title() for word in self.name.split("_")) + "Error"
+
+    @property
+    def domain(self) -> str:
+        return A2A_DOMAIN if self.is_a2a or self is Reason.INVALID_PARAMS else SERVER_DOMAIN
+
+
+_SDK_REASONS = frozenset({Reason.INVALID_PARAMS, Reason.INVALID_REQUEST, Reason.METHOD_NOT_FOUND, Reason.INTERNAL})
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One fault of a request: the field in proto spelling (`message.parts[0]`) and what would be right."""
+
+    field: str
+    description: str
+
+
+class A2AError(Exception):
+    """A refusal or failure in the words of the catalogue; `message` is meant for the client's eyes."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        message: str,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        violations: Sequence[Violation] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.metadata = dict(metadata or {})
+        self.violations = tuple(violations)
+        self.retry_after = retry_after
+
+
+def refuse(violations: Sequence[Violation], *, more: bool = False) -> NoReturn:
+    """Raise one validation error that names all faults (ERRS-05); there may be `more` than were looked for."""
+    count, least = len(violations), "At least " if more else ""
+    head = violations[0]
+    message = f"{head.field}: {head.description}" if count == 1 else f"{least}{count} fields of the request are wrong."
+    raise A2AError(Reason.INVALID_PARAMS, message, violations=violations)
+
+
+def task_not_found(task_id: str) -> A2AError:
+    """The one answer for tasks that are unknown, purged or somebody else's (AUTZ-02)."""
+    return A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": task_id[:200]})
+
+
+def deadline_exceeded(seconds: float) -> A2AError:
+    """The answer to a client that set a deadline; what its task does goes on (GEN-07)."""
+    text = f"There was no answer within {seconds:g} seconds. Work on a task goes on; get it or subscribe to it."
+    return A2AError(Reason.DEADLINE_EXCEEDED, text)
+
+
+def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status:
+    """Say it in Google's words; what would not fit into trailers is cut."""
+    status, message = status_pb2.Status(code=error.reason.status(codes)), error.message
+    for detail in _details_of(error):
+        status.details.add().Pack(detail)
+        if isinstance(detail, details.BadRequest) and len(detail.field_violations) < len(error.violations):
+            message += f" The first {len(detail.field_violations)} are listed."
+    status.message = _clip(message, _LONGEST_MESSAGE)
+    return status
+
+
+def _details_of(error: A2AError) -> Iterable[Message]:
+    if error.violations:
+        yield _bad_request(error.violations)
+    if error.metadata or error.reason is not Reason.INTERNAL:  # whose code says it all already
+        yield _info(error)
+    if error.retry_after is not None:
+        retry = details.RetryInfo()
+        retry.retry_delay.FromMilliseconds(round(error.retry_after * 1000))
+        yield retry
+
+
+def _info(error: A2AError) -> details.ErrorInfo:
+    values = list(error.metadata.items())[:_MOST_VALUES]
+    return details.ErrorInfo(
+        reason=error.reason.name,
+        domain=error.reason.domain,
+        metadata={name: _clip(value, LONGEST_VALUE) for name, value in values},
+    )
+
+
+def _bad_request(violations: Iterable[Violation]) -> details.BadRequest:
+    answer = details.BadRequest()
+    room = _LONGEST_VIOLATIONS
+    for number, violation in enumerate(violations):
+        field = _clip(violation.field, LONGEST_VALUE)
+        description = _clip(violation.description, _LONGEST_DESCRIPTION)
+        room -= len(field.encode()) + len(description.encode()) + 8
+        if number == _MOST_VIOLATIONS or room < 0:
+            break
+        answer.field_violations.add(field=field, description=description)
+    return answer
+
+
+def _clip(text: str, longest: int) -> str:
+    encoded = text.encode(errors="replace")  # a header's bytes may have come as lone surrogates
+    return encoded.decode() if len(encoded) <= longest else encoded[: longest - 3].decode(errors="ignore") + "…"
+
+
+class StatusError(Exception):
+    """What an upstream in another process answered instead of a message."""
+
+    def __init__(
+        self,
+        status: status_pb2.Status,
+        trailers: Sequence[tuple[str, str | bytes]] = (),
+        metadata: Sequence[tuple[str, str | bytes]] = (),
+    ) -> None:
+        super().__init__(status.message)
+        self.status = status
+        self.trailers = trailers
+        self.metadata = metadata
+        """What was sent ahead of it."""

@@ -1,0 +1,1 @@
+"""The gRPC doors of 1.0 and 0.3."""

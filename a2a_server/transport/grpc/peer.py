@@ -1,0 +1,84 @@
+"""The other side of a gRPC call: what it says beside its request, how it is refused and cut (spec: GRPC-03, GRPC-04).
+
+The servicers of all versions share this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any, NoReturn, TypeAlias, cast
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+
+from a2a_server.protocol.errors import A2AError, ErrorCodes
+from a2a_server.transport.grpc.status import abort_of
+from a2a_server.transport.streams import Cut, OpenStream
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+Unary = Callable[[bytes, Context], Awaitable[bytes]]
+Streaming = Callable[[bytes, Context], AsyncIterator[bytes]]
+Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
+
+_FIRST_ITEM = 0.5
+"""How many seconds the first item of a stream that is to be cut may take; less than a server takes to stop."""
+
+
+def handlers(
+    service: ServiceDescriptor,
+    unary: Callable[[MethodDescriptor], Unary],
+    streaming: Callable[[MethodDescriptor], Streaming],
+) -> Mapping[str, Handler]:
+    """Serve all RPCs of a service, by their full names.
+
+    Plain functions, not methods: grpc.aio inspects them at every call, and unwraps.
+    """
+    return {
+        f"/{service.full_name}/{method.name}": grpc.unary_stream_rpc_method_handler(cast("Any", streaming(method)))
+        if method.server_streaming
+        else grpc.unary_unary_rpc_method_handler(cast("Any", unary(method)))
+        for method in service.methods
+    }
+
+
+def metadata_of(context: Context) -> dict[str, tuple[str, ...]]:
+    """All but what is binary."""
+    metadata: dict[str, tuple[str, ...]] = {}
+    for name, value in context.invocation_metadata() or ():
+        if isinstance(value, str):
+            metadata[name] = (*metadata[name], value) if name in metadata else (value,)
+    return metadata
+
+
+def names_of(context: Context) -> tuple[str, ...]:
+    """The names in the peer's certificate; only mutual TLS has any."""
+    return tuple(name.decode(errors="replace") for name in context.peer_identities() or ())
+
+
+async def refuse(context: Context, error: A2AError, codes: ErrorCodes) -> NoReturn:
+    abort = abort_of(error, codes)
+    await context.abort(abort.code, abort.message, abort.trailers)
+
+
+def cutter(context: Context, place: OpenStream, codes: ErrorCodes) -> Cut:
+    """Make what ends this very stream from outside.
+
+    Cancelling alone never sends a status, and a status alone waits behind the stuck item. So the status is queued
+    first, and in the next round of the loop the handler is canceled, which lets go of everything but gRPC's call.
+
+    The first item takes gRPC's metadata along. A status that is queued meanwhile wants to do the same, and fails for
+    good; its client would wait for ever.
+    """
+    handler = cast("asyncio.Task[None]", asyncio.current_task())
+
+    async def cut(error: A2AError) -> None:
+        await place.settled(_FIRST_ITEM)
+        if place.over:
+            return  # and its end is told already
+        asyncio.get_running_loop().call_soon(handler.cancel)
+        with suppress(Exception):  # the client may be gone, and abort raises by design
+            await refuse(context, error, codes)
+
+    return cut

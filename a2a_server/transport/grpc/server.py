@@ -1,0 +1,155 @@
+"""grpc.aio as A2A needs it: TLS, limits, keepalive, health, reflection, drain (spec: DOOR-07, DOOR-09, DURA-08)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, cast
+
+import grpc
+import structlog
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
+from a2a_server.transport.grpc.accepting import Acceptor, core_of
+from a2a_server.transport.grpc.address import Address, StartError
+from a2a_server.transport.grpc.options import GrpcOptions, Tls
+from a2a_server.transport.grpc.peer import Handler
+from a2a_server.transport.grpc.servicer import Servicer
+from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
+from a2a_server.transport.grpc.tls import credentials
+
+SERVICES = (
+    a2a_pb2.DESCRIPTOR.services_by_name["A2AService"],
+    discovery_pb2.DESCRIPTOR.services_by_name["Discovery"],
+)
+LEGACY = a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"]
+
+log = structlog.get_logger(__name__)
+
+_KEYS = "gRPC knows keys of RSA, of ECDSA on P-256, P-384 and P-521, and Ed25519"
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+
+
+class GrpcDoor:
+    """One listening gRPC server."""
+
+    def __init__(self, options: GrpcOptions, tls: Tls) -> None:
+        self._server = grpc.aio.server(
+            options=channel_arguments(options), maximum_concurrent_rpcs=options.max_concurrent_calls
+        )
+        self._options = options
+        self._tls = tls
+        self._health = health.aio.HealthServicer()
+
+    def listen(self, address: Address) -> Address:
+        """Take the port, so that it is known before the card is written; calls wait until `serve`."""
+        if address.port:
+            address.check_free("grpc")
+        try:
+            return Address(address.host, self._bind(str(address)))
+        except RuntimeError:
+            # The files are sound and fit together; gRPC's choice of algorithms is smaller than other people's.
+            tls = f" with the certificate {self._tls.cert!r} (tls.cert); {_KEYS}" if self._tls.cert else ""
+            raise StartError(f"grpc: cannot listen on {address}{tls}") from None
+
+    def _bind(self, address: str) -> int:
+        if not self._tls.cert:
+            return self._server.add_insecure_port(address)
+        return self._server.add_secure_port(address, credentials(self._tls))
+
+    async def serve(
+        self,
+        servicer: Servicer,
+        services: Sequence[ServiceDescriptor] = SERVICES,
+        *,
+        legacy: LegacyServicer | None = None,
+    ) -> None:
+        """Answer calls, those of 0.3 if there is somebody to answer them."""
+        names = [service.full_name for service in services]
+        handlers = dict(chain.from_iterable(servicer.handlers(service).items() for service in services))
+        if legacy is not None:
+            names.append(LEGACY.full_name)
+            handlers |= legacy.handlers(LEGACY)
+        acceptor = self._acceptor(handlers)
+        self._add_helpers([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
+        await self._server.start()
+        if acceptor is not None:
+            acceptor.start()
+        for name in ("", *names):
+            await self._health.set(name, _SERVING)
+
+    def _acceptor(self, handlers: Mapping[str, Handler]) -> Acceptor | None:
+        """Whoever takes the calls of these methods, if it is not grpc.aio."""
+        options = self._options
+        core = core_of(self._server) if options.accept_ahead else None
+        if core is not None:
+            return Acceptor(core, handlers, ahead=options.accept_ahead, most=options.max_concurrent_calls)
+        if options.accept_ahead:
+            log.warning("grpc.accepts_one_by_one", grpcio=grpc.__version__)
+        self._server.add_generic_rpc_handlers([_ByName(handlers)])
+        return None
+
+    def _add_helpers(self, shown: Sequence[str]) -> None:
+        target = cast("grpc.aio.Server", _GenericHandlers(self._server))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, target)
+        if self._options.reflection:
+            servicer = reflection.aio.ReflectionServicer(shown)
+            cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(servicer, target)
+
+    async def refuse_health(self) -> None:
+        """Tell balancers to look elsewhere; calls still arrive until they do."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self, grace: float | None) -> None:
+        """Let calls end for `grace` seconds, then cut what is left."""
+        await self._server.stop(grace)
+
+
+class _ByName(grpc.GenericRpcHandler):
+    """Handlers by the full names of their methods."""
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        return self._handlers.get(handler_call_details.method)
+
+
+class _GenericHandlers:
+    """Passes generic handlers on and drops registered ones: those make grpc.aio wait on one future per method."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._server = server
+
+    def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
+        self._server.add_generic_rpc_handlers(tuple(handlers))
+
+    def add_registered_method_handlers(self, service: str, handlers: object) -> None:
+        """Generated code registers twice."""
+
+
+def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
+    """Spell the options as gRPC's core wants them."""
+    arguments: list[tuple[str, Any]] = [
+        ("grpc.so_reuseport", 0),  # or a second server would share the port in silence (CONF-73)
+        ("grpc.max_receive_message_length", options.max_message_bytes),
+        ("grpc.max_send_message_length", -1),  # what agents produce is bounded elsewhere
+        ("grpc.max_metadata_size", options.max_metadata_bytes),
+        ("grpc.absolute_max_metadata_size", options.max_metadata_bytes),
+        ("grpc.max_concurrent_streams", options.max_concurrent_streams),
+        ("grpc.keepalive_time_ms", _ms(options.keepalive_time)),
+        ("grpc.keepalive_timeout_ms", _ms(options.keepalive_timeout)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(options.min_ping_interval)),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+    if options.max_connection_idle:
+        arguments.append(("grpc.max_connection_idle_ms", _ms(options.max_connection_idle)))
+    return arguments
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

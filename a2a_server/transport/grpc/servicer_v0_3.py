@@ -1,0 +1,177 @@
+"""The gRPC door of 0.3, walked off its descriptor: translate, the same pipeline, translate back (spec: LGRP, LPSH-04).
+
+Where an RPC of 0.3 promises more than the one behind it, that is said here and nowhere else: a list without a page
+size is the whole list, and who subscribes to a finished task is shown it once (LGRP-03).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final, NamedTuple, cast
+
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.operations.call import Ending, Entries
+from a2a_server.operations.rpc.subscribe import TaskOverError
+from a2a_server.protocol.errors import A2AError, ErrorCodes
+from a2a_server.protocol.v0_3 import events
+from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate
+from a2a_server.protocol.v0_3.options import DEFAULT, Options
+from a2a_server.protocol.v0_3.spelling import named, respell
+from a2a_server.protocol.v0_3.tenants import refuse_tenant
+from a2a_server.transport import extensions, schemes
+from a2a_server.transport.grpc import peer
+from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
+from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Reply, decode
+from a2a_server.transport.versions import LEGACY
+
+CODES: Final[ErrorCodes] = "1.0.0"
+"""0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
+
+EXTENSIONS: Final = "x-a2a-extensions"
+"""0.3's name of what 1.0 calls a2a-extensions; clients that speak both send either (CONF-19)."""
+
+_LARGEST_PAGE: Final = 100
+
+
+class Asked(NamedTuple):
+    """What came with a request."""
+
+    envelope: Envelope
+    spellings: Sequence[str]
+    """By which names the client listed extensions."""
+
+    def answer(self, metadata: Metadata) -> Metadata:
+        """What was activated, under the names by which it was asked for."""
+        return tuple((spelling, value) for _, value in metadata for spelling in self.spellings)
+
+
+class Retellings:
+    """Batches of entries as 0.3 tells them.
+
+    All readers of a task are given the very same batch, one after another, so that to remember one is enough.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._entries: Entries = ()
+        self._wires: Sequence[bytes] = ()
+
+    def of(self, entries: Entries) -> Sequence[bytes]:
+        if entries is not self._entries:
+            last = len(entries) if isinstance(entries, Ending) else 0
+            wires = [self._wire(entry.wire, last=number == last) for number, entry in enumerate(entries, 1)]
+            self._entries, self._wires = entries, wires
+        return self._wires
+
+    def _wire(self, wire: bytes, *, last: bool) -> bytes:
+        response = pb.StreamResponse.FromString(wire)  # which may tell its number, unlike the event
+        return events.downgrade(response, self._options, last=last).SerializeToString()
+
+
+class LegacyServicer:
+    """Makes gRPC handlers that lead into the pipeline, and speak 0.3 outside."""
+
+    def __init__(self, pipeline: Pipeline, options: Options = DEFAULT, *, peer_names: bool = False) -> None:
+        self._pipeline = pipeline
+        self._options = options
+        self._peer_names = peer_names
+        self._retellings = Retellings(options)
+
+    def handlers(self, service: ServiceDescriptor) -> Mapping[str, Handler]:
+        """Serve all RPCs of a service, by their full names."""
+        return peer.handlers(service, self._unary, self._streaming)
+
+    def _unary(self, method: MethodDescriptor) -> Unary:
+        rpc, call = method.name, CALLS[method.name]
+        downgrade = cast("Translate", call.answer)
+        ask = self._whole_list if rpc == "ListTaskPushNotificationConfig" else self._ask
+
+        async def handle(raw: bytes, context: Context) -> bytes:
+            try:
+                legacy = self._decode(method, raw)
+                asked = self._asked(call, legacy, context)
+                reply = await ask(call, call.request(legacy, self._options), asked.envelope)
+                answer = downgrade(reply.message, self._options)
+            except A2AError as error:
+                await peer.refuse(context, named(respell(error, rpc)), CODES)
+            if metadata := asked.answer(reply.metadata):
+                await context.send_initial_metadata(metadata)
+            return answer.SerializeToString()
+
+        return handle
+
+    async def _ask(self, call: Call, request: Message, envelope: Envelope) -> Reply:
+        return await self._pipeline.unary(call.rpc, request, envelope, spoken=LEGACY)
+
+    async def _whole_list(self, call: Call, request: Message, envelope: Envelope) -> Reply:
+        """Follow the pages, unless the client wants them."""
+        wanted = cast("pb.ListTaskPushNotificationConfigsRequest", request)
+        if wanted.page_size:
+            return await self._ask(call, wanted, envelope)
+        wanted.page_size = _LARGEST_PAGE
+        whole, more = pb.ListTaskPushNotificationConfigsResponse(), True
+        while more:
+            reply = await self._ask(call, wanted, envelope)
+            page = cast("pb.ListTaskPushNotificationConfigsResponse", reply.message)
+            whole.configs.extend(page.configs)
+            wanted.page_token = page.next_page_token
+            more = bool(page.next_page_token)
+        return Reply(whole, b"", type(whole), reply.metadata)
+
+    def _streaming(self, method: MethodDescriptor) -> Streaming:
+        rpc, call = method.name, CALLS[method.name]
+
+        async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
+            try:
+                legacy = self._decode(method, raw)
+                asked = self._asked(call, legacy, context)
+                request = call.request(legacy, self._options)
+                async with aclosing(self._items(call, request, asked, context)) as items:
+                    async for item in items:
+                        yield item
+            except A2AError as error:
+                await peer.refuse(context, named(respell(error, rpc)), CODES)
+
+        return handle
+
+    async def _items(self, call: Call, request: Message, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
+        stream = await self._pipeline.stream(call.rpc, request, asked.envelope, spoken=LEGACY)
+        place, metadata = stream.place, asked.answer(stream.metadata)
+        place.cut = peer.cutter(context, place, CODES)
+        try:
+            async with aclosing(cast("Any", stream.items)) as batches:
+                async for entries in batches:
+                    if metadata:  # without any, they leave with the first item
+                        place.sending()
+                        await context.send_initial_metadata(metadata)
+                        metadata = ()
+                    for wire in self._retellings.of(entries):
+                        place.sending()
+                        yield wire  # stays here while the peer does not read
+                    place.sent()
+        except TaskOverError as over:
+            reply = await self._pipeline.unary(
+                "GetTask", pb.GetTaskRequest(id=over.task_id), asked.envelope, spoken=LEGACY
+            )
+            if metadata:
+                await context.send_initial_metadata(metadata)
+            seen = pb.StreamResponse(task=cast("pb.Task", reply.message))
+            yield events.downgrade(seen, self._options, last=True).SerializeToString()
+
+    def _decode(self, method: MethodDescriptor, raw: bytes) -> Message:
+        legacy = decode(GetMessageClass(method.input_type), raw)
+        refuse_tenant(method.name, legacy)
+        return legacy
+
+    def _asked(self, call: Call, legacy: Message, context: Context) -> Asked:
+        metadata = peer.metadata_of(context)
+        spellings = [name for name in (EXTENSIONS, extensions.NAME) if name in metadata]
+        if listed := [uris for name in spellings for uris in metadata[name]]:
+            metadata[extensions.NAME] = tuple(listed)
+        metadata[schemes.NAME] = tuple(call.schemes(legacy))
+        return Asked(Envelope(metadata, peer.names_of(context) if self._peer_names else ()), spellings)

@@ -1,0 +1,217 @@
+"""google.rpc.Status → what an HTTP client is told: one failure, three shapes (spec: ERRS, CONF-01, CONF-05)."""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import structlog
+from google.protobuf.any_pb2 import Any as Packed
+from google.protobuf.json_format import Error as JsonError
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import DecodeError
+from google.rpc import code_pb2 as code
+from google.rpc import error_details_pb2 as details
+from google.rpc import status_pb2
+
+from a2a_gateway.upstream import Metadata
+from a2a_server.protocol.errors import A2A_DOMAIN, SERVER_DOMAIN, A2AError, ErrorCodes, Reason, StatusError, status_of
+
+log = structlog.get_logger(__name__)
+
+Headers = Sequence[tuple[str, str]]
+
+# How google.api.http maps codes, for statuses that name no reason of the catalogue; 499 is nobody's standard.
+_HTTP: dict[int, int] = {
+    code.CANCELLED: 503,
+    code.INVALID_ARGUMENT: 400,
+    code.DEADLINE_EXCEEDED: 504,
+    code.NOT_FOUND: 404,
+    code.ALREADY_EXISTS: 409,
+    code.PERMISSION_DENIED: 403,
+    code.UNAUTHENTICATED: 401,
+    code.RESOURCE_EXHAUSTED: 429,
+    code.FAILED_PRECONDITION: 400,
+    code.ABORTED: 409,
+    code.OUT_OF_RANGE: 400,
+    code.UNIMPLEMENTED: 501,
+    code.UNAVAILABLE: 503,
+}
+_NEAREST: dict[int, Reason] = {
+    code.INVALID_ARGUMENT: Reason.INVALID_PARAMS,
+    code.OUT_OF_RANGE: Reason.INVALID_PARAMS,
+    code.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
+    code.NOT_FOUND: Reason.TASK_NOT_FOUND,  # tasks are all that a call can name
+    code.PERMISSION_DENIED: Reason.PERMISSION_DENIED,
+    code.UNAUTHENTICATED: Reason.UNAUTHENTICATED,
+    code.RESOURCE_EXHAUSTED: Reason.OVERLOADED,
+    code.FAILED_PRECONDITION: Reason.UNSUPPORTED_OPERATION,
+    code.UNIMPLEMENTED: Reason.UNSUPPORTED_OPERATION,
+    code.UNAVAILABLE: Reason.UNAVAILABLE,
+    code.CANCELLED: Reason.UNAVAILABLE,
+}
+STANDARD = {
+    -32700: "Invalid JSON payload",
+    -32600: "Request payload validation error",
+    -32601: "Method not found",
+    -32602: "Invalid parameters",
+    -32603: "Internal error",
+}
+_INFO = f"type.googleapis.com/{details.ErrorInfo.DESCRIPTOR.full_name}"
+_DOMAINS = frozenset({A2A_DOMAIN, SERVER_DOMAIN})
+_WORD = re.compile(r"_([a-z0-9])")
+_PATH = re.compile(r'\["(?:[^"\\]|\\.)*"\]|[^\[]+|\[')
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed call, ready to be written in the words of any binding."""
+
+    http: int
+    code: int
+    """The number of the `google.rpc.Code`."""
+    message: str
+    details: list[dict[str, Any]]
+    jsonrpc: int
+    reason: Reason
+    """The row of the catalogue; of those that it does not know, the one that is next to it."""
+    headers: Headers = ()
+
+    def rest(self) -> bytes:
+        """The body of REST (ERRS-02); its `code` is the HTTP number."""
+        return orjson.dumps({"error": {**self.status(), "details": self.details}})
+
+    def status(self) -> dict[str, Any]:
+        """All of it but the details."""
+        return {"code": self.http, "status": _name(self.code), "message": self.message}
+
+    def ndjson(self) -> bytes:
+        """The last line of a stream in grpc-gateway's form; its `code` is gRPC's number (DOOR-11)."""
+        return orjson.dumps({"error": {"code": self.code, "message": self.message, "details": self.details}})
+
+    def jsonrpc_error(self) -> dict[str, Any]:
+        """The error object of JSON-RPC (ERRS-04, JRPC-08). What has a standard message begins with it."""
+        error: dict[str, Any] = {"code": self.jsonrpc, "message": begun_with(STANDARD, self.jsonrpc, self.message)}
+        if self.details:
+            error["data"] = self.details
+        return error
+
+
+def begun_with(standard: Mapping[int, str], number: int, own: str) -> str:
+    """The message that a specification gives a number, if it does, and behind it what there is to add."""
+    first = standard.get(number, "")
+    return ": ".join(filter(None, (first, "" if own.rstrip(".") == first else own)))
+
+
+def failure_of(error: A2AError | StatusError, codes: ErrorCodes = "1.0.1", form: type[Failure] = Failure) -> Failure:
+    """Say an error in the words of the bindings."""
+    if isinstance(error, A2AError):
+        return _failure(status_of(error, codes), (), codes, form)
+    return _failure(error.status, error.trailers, codes, form)
+
+
+def explain(error: Exception, codes: ErrorCodes = "1.0.1", form: type[Failure] = Failure) -> Failure:
+    """Say any error; the log, and only the log, is told about those that nobody meant for a client (ERRS-07)."""
+    if isinstance(error, A2AError | StatusError):
+        return failure_of(error, codes, form)
+    incident = secrets.token_hex(8)
+    log.error("gateway.failed", incident=incident, exc_info=error)
+    return failure_of(A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}), codes, form)
+
+
+def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, form: type[Failure]) -> Failure:
+    shown, headers = [], []
+    reason: Reason | None = None
+    informed = False
+    message = status.message
+    for packed in status.details:
+        known = _unpacked(packed)
+        if isinstance(known, details.ErrorInfo):
+            informed = True
+            reason = _reason(known) or reason
+            if challenge := known.metadata.get("challenge"):
+                headers.append(("WWW-Authenticate", challenge))
+        elif isinstance(known, details.RetryInfo):
+            seconds = known.retry_delay.seconds + known.retry_delay.nanos / 1e9
+            headers.append(("Retry-After", str(max(math.ceil(seconds), 0))))
+        elif isinstance(known, details.BadRequest):
+            message = respelled(known, message, json_path)
+            packed.Pack(known)
+        shown.append(_detail(packed))
+    if not any(name == "WWW-Authenticate" for name, _ in headers):
+        headers += [("WWW-Authenticate", str(value)) for name, value in trailers if name == "www-authenticate"]
+    nearest = reason or _NEAREST.get(status.code, Reason.INTERNAL)
+    if not informed:  # clients decide by the reason, whoever chose it (CONF-05)
+        shown.append({"@type": _INFO, "reason": nearest.name, "domain": nearest.domain})
+    return form(
+        http=reason.http(codes) if reason else _HTTP.get(status.code, 500),
+        code=reason.status(codes) if reason else status.code,
+        message=message,
+        details=shown,
+        jsonrpc=nearest.jsonrpc_code,
+        reason=nearest,
+        headers=headers,
+    )
+
+
+def _reason(info: details.ErrorInfo) -> Reason | None:
+    return Reason.__members__.get(info.reason) if info.domain in _DOMAINS else None
+
+
+def _name(number: int) -> str:
+    try:
+        return code.Code.Name(number)
+    except ValueError:  # an upstream's own invention
+        return "UNKNOWN"
+
+
+def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]) -> str:
+    """Spell fields anew; the message repeats the field when there is just one."""
+    for violation in bad.field_violations:
+        field = spell(violation.field)
+        if message.startswith(violation.field):
+            message = field + message[len(violation.field) :]
+        violation.field = field
+    return message
+
+
+def json_path(field: str) -> str:
+    """`message.message_id` → `message.messageId`; what stands in brackets and quotes is a name of the client's."""
+    if "_" not in field:
+        return field
+    return "".join(_camel(part) for part in _pieces(field))
+
+
+def _pieces(field: str) -> Iterator[str]:
+    return (match.group() for match in _PATH.finditer(field))
+
+
+def _camel(part: str) -> str:
+    return part if part.startswith("[") else _WORD.sub(lambda match: match.group(1).upper(), part)
+
+
+_DETAILS = {kind.DESCRIPTOR.full_name: kind for kind in (details.ErrorInfo, details.RetryInfo, details.BadRequest)}
+
+
+def _unpacked(packed: Packed) -> details.ErrorInfo | details.RetryInfo | details.BadRequest | None:
+    kind = _DETAILS.get(packed.TypeName())
+    if kind is None:
+        return None
+    try:
+        return kind.FromString(packed.value)
+    except DecodeError:
+        return None
+
+
+def _detail(packed: Packed) -> dict[str, Any]:
+    """Write a detail as ProtoJSON writes an Any; one that nobody here knows, or that is broken, keeps its bytes."""
+    try:
+        return MessageToDict(packed)
+    except (TypeError, JsonError, DecodeError):
+        return {"@type": packed.type_url, "value": base64.b64encode(packed.value).decode()}

@@ -1,0 +1,1 @@
+"""The HTTP server: connections, replies and streams, and bounds for slow clients."""

@@ -1,0 +1,53 @@
+"""Which pages may call: none, unless the operator lists their origins (spec: DOOR-04, CONF-77).
+
+Credentials mode is never allowed: a page sends what identifies its user in headers of its own, and what a browser adds
+by itself, such as cookies, is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aiohttp import web
+
+from a2a_gateway.http.replies import Answering, Fields, Reply
+
+ALLOW = "Access-Control-Allow-Origin"
+_EXPOSE = ("Access-Control-Expose-Headers", "*")
+_BY_ORIGIN = ("Vary", "Origin")
+_MAX_AGE = "600"
+
+ANYBODY: Fields = ((ALLOW, "*"), _EXPOSE)
+"""What lets every page read an answer."""
+
+
+class Cors:
+    """Marks answers for the pages of some origins."""
+
+    def __init__(self, origins: Iterable[str]) -> None:
+        self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
+        self.on = bool(self._origins)
+
+    def mark(self, request: web.BaseRequest, answer: Answering) -> None:
+        """Say in an answer's headers that the asking page may read it, unless everybody may anyway."""
+        if self.on and isinstance(answer, Reply) and not any(name == ALLOW for name, _ in answer.fields):
+            answer.fields = [*answer.fields, *self.fields(request)]  # a stream has marked itself
+
+    def fields(self, request: web.BaseRequest) -> Fields:
+        """The headers that let the asking page read an answer."""
+        if not self.on:
+            return ()
+        if "*" in self._origins:
+            return ANYBODY
+        origin = request.headers.get("Origin", "")
+        return ((ALLOW, origin), _EXPOSE, _BY_ORIGIN) if origin.lower() in self._origins else (_BY_ORIGIN,)
+
+    def preflight(self, request: web.BaseRequest, verbs: Iterable[str], *, public: bool = False) -> Reply:
+        """Answer OPTIONS: what the path serves, and to pages that may call how they may."""
+        fields = [("Allow", ", ".join(verbs)), *(ANYBODY if public else self.fields(request))]
+        if any(name == ALLOW for name, _ in fields):
+            fields.append(("Access-Control-Allow-Methods", ", ".join(verbs)))
+            if asked := request.headers.get("Access-Control-Request-Headers"):
+                fields.append(("Access-Control-Allow-Headers", asked))
+            fields.append(("Access-Control-Max-Age", _MAX_AGE))
+        return Reply(b"", "", fields, status=204)

@@ -1,0 +1,177 @@
+"""The JSON-RPC 2.0 binding: the method's name is the RPC's, `params` is its request (spec: JRPC, CONF-51, CONF-52)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
+
+import orjson
+from aiohttp import hdrs, web
+from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_gateway.calls import Calls, Query, query_of
+from a2a_gateway.http import body
+from a2a_gateway.http.frames import Frames, JsonRpcFrames, JsonRpcLines
+from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.profiles import Profile
+from a2a_gateway.requests import accept
+from a2a_server.protocol.codec import NotJson, loads
+from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.options import Options
+
+_HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 431, 503})
+"""Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
+
+NULL = b"null"
+"""The id of a request that has none, or none that can be read."""
+_LONGEST_NAME = 100
+_LONGEST_ID = 1024  # every event of a stream repeats it
+_EXACT = 2**53
+"""Beyond this JSON's reader here may have changed a number that is written with a point or an exponent."""
+
+
+class Envelope(NamedTuple):
+    """A well-formed request object."""
+
+    request_id: bytes
+    method: str
+    params: Any
+    """JSON that nobody has looked at."""
+
+
+new_envelope: Final[Callable[[tuple[bytes, str, Any]], Envelope]] = partial(tuple.__new__, Envelope)
+"""As `upstream.new_answer`."""
+
+
+class Method(NamedTuple):
+    """What a name stands for."""
+
+    rpc: MethodDescriptor
+    request: type[Message]
+
+
+class Older(Protocol):
+    """Serves methods of older versions at the same URL."""
+
+    def means(self, request: web.BaseRequest, query: str, value: object) -> bool:
+        """Whether a request whose body, or what there is of it, is this value is of such a version."""
+        ...
+
+    async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering: ...
+
+    def refusal(self, error: Exception, request_id: bytes) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonRpc:
+    """Serves the methods of some services at one URL."""
+
+    calls: Calls
+    methods: Mapping[str, Method]
+    older: Older | None = None
+
+    @classmethod
+    def of(cls, calls: Calls, services: Iterable[ServiceDescriptor], older: Older | None = None) -> JsonRpc:
+        rpcs = [rpc for service in services for rpc in service.methods]
+        return cls(calls, {rpc.name: Method(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
+
+    async def __call__(self, request: web.BaseRequest, query: str) -> Answering:
+        request_id, value = NULL, None
+        try:
+            value = await read(request, self.calls.options)
+            request_id = id_of(value)
+            return await self._serve(request, envelope_of(value, request_id), query)
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            if self.older is not None and self.older.means(request, query, value):
+                return self.older.refusal(error, request_id)
+            return refusal(self.calls.profile, error, request_id)
+
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> Answering:
+        parameters, method = query_of(query), self.methods.get(envelope.method)
+        if method is None:
+            if self.older is not None and self.older.means(request, query, {"method": envelope.method}):  # CONF-52
+                return await self.older.serve(request, envelope, parameters)
+            wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
+        rpc = method.rpc
+        message = self.calls.profile.codec.decode(envelope.params, method.request)
+        if rpc.server_streaming:
+            form = frames_of(request, envelope.request_id)
+            return await self.calls.stream(request, parameters, rpc, message, frames=form)
+        told = await self.calls.unary(request, parameters, rpc, message)
+        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
+        return Reply(text, accept.JSON, told.headers)
+
+
+async def read(request: web.BaseRequest, options: Options) -> object:
+    """The body of a request as JSON."""
+    raw = await body.read(request, options)
+    accept.must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (accept.JSON, accept.A2A))
+    try:
+        return loads(raw, max_depth=options.max_depth)
+    except NotJson as error:
+        wrong(Reason.PARSE_ERROR, "", error.what)
+
+
+def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
+    """The form of a stream that the client asks for."""
+    lines = accept.stream(accept.asked(request.headers)) == accept.NDJSON
+    return JsonRpcLines(request_id) if lines else JsonRpcFrames(request_id)
+
+
+def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:
+    """The response to a request that has failed."""
+    failure = profile.explain(error)
+    text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
+    http = failure.http if failure.http in _HTTP_LEVEL else 200
+    return Reply(text, accept.JSON, failure.headers, status=http)
+
+
+def wrong(reason: Reason, field: str, description: str) -> NoReturn:
+    violations = [Violation(field, description)] if field else []
+    raise A2AError(reason, f"{field}: {description}" if field else description, violations=violations)
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    """Names with a slash are those of A2A 0.3 (CONF-52)."""
+    older = "is a name of A2A 0.3, which is not served here; 1.0 has" if "/" in name else "is none of"
+    return f'"{name[:_LONGEST_NAME]}" {older} {", ".join(known)}'
+
+
+def id_of(value: object) -> bytes:
+    """The request's id as JSON, to be echoed; `null` as long as none can be read (JRPC-04)."""
+    if isinstance(value, list):
+        wrong(Reason.INVALID_REQUEST, "", "batches are not served; send one request object at a time")
+    if not isinstance(value, dict):
+        wrong(Reason.INVALID_REQUEST, "", "must be one request object")
+    if "id" not in value:
+        wrong(Reason.INVALID_REQUEST, "id", "is required; notifications are not served")
+    found = value["id"]
+    if type(found) is int:  # as most clients have it; of up to 64 bits, larger ones are read as floats
+        return str(found).encode()
+    if isinstance(found, bool) or not (found is None or isinstance(found, str | int | float)):
+        wrong(Reason.INVALID_REQUEST, "id", "must be a string, a number or null")
+    if isinstance(found, str) and len(found) > _LONGEST_ID:
+        wrong(Reason.INVALID_REQUEST, "id", f"must have at most {_LONGEST_ID} characters, got {len(found)}")
+    if isinstance(found, float) and not -_EXACT < found < _EXACT:
+        wrong(Reason.INVALID_REQUEST, "id", "must be a string, a whole number of at most 64 bits, or one below 2^53")
+    return bytes(memoryview(orjson.dumps(found)))  # streams keep it, and orjson's own takes 4 KiB
+
+
+def envelope_of(value: object, request_id: bytes) -> Envelope:
+    """Check what JSON-RPC 2.0 says of a request object."""
+    assert isinstance(value, dict)  # noqa: S101 - id_of has seen to it
+    if value.get("jsonrpc") != "2.0":
+        wrong(Reason.INVALID_REQUEST, "jsonrpc", 'must be "2.0"')
+    method = value.get("method")
+    if not isinstance(method, str):
+        wrong(Reason.INVALID_REQUEST, "method", "must be a string, such as SendMessage")
+    params = value.get("params")
+    if params is None:  # as everywhere in ProtoJSON, null says no more than nothing (JSON-03)
+        params = {}
+    if not isinstance(params, dict):
+        wrong(Reason.INVALID_PARAMS, "params", "must be an object: parameters go by name")
+    return new_envelope((request_id, method, params))

@@ -1,0 +1,110 @@
+"""How the calls of 0.3 are answered that 1.0 has no such call for (spec: LRPC-06, LCRD-05, CONF-38, CONF-39)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from itertools import chain
+from types import MappingProxyType
+from typing import Final, cast
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
+
+from a2a_gateway.calls import Calls, Told
+from a2a_gateway.errors import failure_of
+from a2a_gateway.older.v0_3.speech import Answering, Ask, Speech
+from a2a_gateway.upstream import Answer, Context
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded
+
+RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
+"""Those of 1.0."""
+
+_LIST: Final = RPCS["ListTaskPushNotificationConfigs"]
+_PAGE: Final = 100
+_MOST_PAGES: Final = 100
+
+
+async def _plainly(speech: Speech, ask: Ask) -> Told:
+    return await speech.calls.unary(ask.request, ask.query, ask.method, ask.message, beside=ask.beside)
+
+
+async def _one_config(speech: Speech, ask: Ask) -> Told:
+    """0.3 need not say which one (LRPC-06)."""
+    calls = speech.calls
+    if ask.message.id:
+        return await _plainly(speech, ask)
+    wanted = pb.ListTaskPushNotificationConfigsRequest(
+        tenant=ask.message.tenant, task_id=ask.message.task_id, page_size=1
+    )
+    page, answer = await _page(calls, wanted, calls.context(ask.request, ask.query))
+    if not page.configs:
+        raise A2AError(Reason.TASK_NOT_FOUND, "The task has no push notification config.")
+    return _told(calls, ask, page.configs[0], answer)
+
+
+async def _all_configs(speech: Speech, ask: Ask) -> Told:
+    """All at once, unless a page is asked for by its size (wire-0.3, 1)."""
+    calls = speech.calls
+    if ask.message.page_size:
+        return await _plainly(speech, ask)
+    context = calls.context(ask.request, ask.query)
+    try:
+        async with asyncio.timeout(context.timeout):
+            pages = [page async for page in _pages(calls, ask.message, context)]
+    except TimeoutError:
+        raise deadline_exceeded(context.timeout or 0) from None
+    whole = pb.ListTaskPushNotificationConfigsResponse(configs=chain.from_iterable(page.configs for page, _ in pages))
+    return _told(calls, ask, whole, pages[-1][1])
+
+
+async def _pages(
+    calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: Context
+) -> AsyncIterator[tuple[pb.ListTaskPushNotificationConfigsResponse, Answer]]:
+    wanted = pb.ListTaskPushNotificationConfigsRequest()
+    wanted.CopyFrom(first)
+    wanted.page_size = _PAGE
+    for _ in range(_MOST_PAGES):
+        page, answer = await _page(calls, wanted, context)
+        yield page, answer
+        wanted.page_token = page.next_page_token
+        if not wanted.page_token:
+            return
+    raise A2AError(Reason.INVALID_AGENT_RESPONSE, f"The list has more than {_MOST_PAGES} pages.")
+
+
+async def _page(
+    calls: Calls, wanted: pb.ListTaskPushNotificationConfigsRequest, context: Context
+) -> tuple[pb.ListTaskPushNotificationConfigsResponse, Answer]:
+    answer = await calls.upstream.unary(_LIST, wanted, context)
+    return cast("pb.ListTaskPushNotificationConfigsResponse", answer.message), answer
+
+
+async def _card(speech: Speech, ask: Ask) -> Told:
+    """A card that is not declared is, in 0.3, one that is not configured (LCRD-05)."""
+    calls = speech.calls
+    try:
+        answer = await calls.upstream.unary(ask.method, ask.message, calls.context(ask.request, ask.query))
+    except (A2AError, StatusError) as error:
+        if failure_of(error).reason is Reason.UNSUPPORTED_OPERATION:
+            text = "The agent has no card for callers with credentials."
+            raise A2AError(Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, text) from None
+        raise
+    card = calls.cards.with_doors(cast("pb.AgentCard", answer.message), calls.proxies.base(ask.request))
+    return Told(speech.card(card), card, calls.fields(ask.request, answer))
+
+
+def _told(calls: Calls, ask: Ask, message: Message, answer: Answer) -> Told:
+    """A message made of answers, the last of which says what goes with it."""
+    return Told(calls.profile.codec.encode(message), message, calls.fields(ask.request, answer))
+
+
+OTHERWISE: Final[Mapping[str, Answering]] = MappingProxyType(
+    {
+        "GetTaskPushNotificationConfig": _one_config,
+        "ListTaskPushNotificationConfigs": _all_configs,
+        "GetExtendedAgentCard": _card,
+    }
+)
+"""By the RPC of 1.0."""

@@ -1,0 +1,48 @@
+"""What is particular about 0.3 in JSON, whatever its spelling (spec: LRES-02, LPSH-04, CONF-01, -02, -04, -17, -19)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from multidict import istr
+
+from a2a_gateway.older.v0_3.errors import OldFailure
+from a2a_gateway.profiles import Profile
+from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import EXTENSIONS as EXTENSIONS_OF_1_0
+from a2a_gateway.requests.headers import SPOKEN, VERSION
+from a2a_server.protocol.dialects import Spelling, words
+from a2a_server.protocol.dialects.words import Words
+
+EXTENSIONS: Final = istr("X-A2A-Extensions"), istr("A2A-Extensions")
+"""The headers for extensions, 0.3's own first."""
+RENAMED: Final = {"x-a2a-extensions": EXTENSIONS_OF_1_0}
+"""Headers that become metadata of another name."""
+
+_TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
+"""The call itself is one of 1.0; without saying so, servers that go by the letter would take it for one of 0.3."""
+
+
+def jsonrpc(spelling: Spelling) -> Profile:
+    return _profile(spelling, words.KIND, "A method with a slash")
+
+
+def rest(spelling: Spelling, told: Words) -> Profile:
+    return _profile(spelling, told, "A path under /v1")
+
+
+def _profile(spelling: Spelling, told: Words, signs: str) -> Profile:
+    return Profile(
+        spoken="0.3",
+        codec=spelling.codec,
+        last=spelling.last,
+        codes="1.0.0",
+        failure=OldFailure,
+        unary=accept.plain,
+        refusal=accept.plain_of_error,
+        extensions=EXTENSIONS,
+        metadata=_TOLD,
+        accepts="0.3",
+        signs=signs,
+        words=told,
+    )

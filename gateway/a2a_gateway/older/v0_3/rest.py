@@ -1,0 +1,82 @@
+"""REST of 0.3: under /v1, in two spellings of JSON, answered in the one that was used (LRES, CONF-27, CONF-50)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_gateway import rest
+from a2a_gateway.calls import Calls, Query, Told, query_of, versions_asked
+from a2a_gateway.http import frames
+from a2a_gateway.http.replies import Answering, Fields, Reply
+from a2a_gateway.older.v0_3.requests import Request, request_of
+from a2a_gateway.older.v0_3.speech import Ask, Speech
+from a2a_gateway.older.v0_3.speeches import Speeches
+from a2a_gateway.older.v0_3.tenants import without_tenant
+from a2a_gateway.requests import accept
+from a2a_gateway.routing.routes import Table
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.dialects.evidence import Dialect
+from a2a_server.protocol.errors import A2AError, Violation, refuse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OldRest:
+    """Serves every route of the table, in any spelling."""
+
+    speeches: Mapping[Dialect, Speeches]
+    default: Dialect
+    """The spelling of answers to requests that have none themselves."""
+    table: Table
+
+    async def __call__(self, request: web.BaseRequest, path: str, query: str, tenant: str = "") -> Answering:
+        """Serve a call; what is wrong with it is raised, and `refusal` says it."""
+        match, calls = self.table.match(request.method, path), self._calls
+        parameters = without_tenant(query_of(query), tenant)
+        calls.profile.check(versions_asked(request, parameters))
+        accepted = accept.asked(request.headers)
+        body = await rest.body_of(request, match.route, calls.options)
+        wanted = request_of(match, path, parameters, body, calls.options.max_depth)
+        streams = wanted.rpc.server_streaming
+        kind = (accept.stream if streams else calls.profile.unary)(accepted)
+        speeches = self.speeches[wanted.dialect or self.default]
+        message = _message(speeches.plain, wanted, tenant)
+        speech = speeches.of(request, message, wanted.value)
+        ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.rules)
+        if streams:
+            return await speech.stream(ask, frames.LINES if kind == accept.NDJSON else frames.REST)
+        told = await speech.answer(ask)
+        return Reply(told.json, kind, [*told.headers, *_next_page(told, parameters)])
+
+    def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
+        return rest.refusal(self._calls.profile, request, error)
+
+    @property
+    def _calls(self) -> Calls:
+        """What does not depend on the spelling."""
+        return self.speeches[self.default].plain.calls
+
+
+def _message(speech: Speech, wanted: Request, tenant: str) -> Any:  # noqa: ANN401 - a request of any type
+    try:
+        message: Any = speech.calls.profile.codec.decode(wanted.value, GetMessageClass(wanted.rpc.input_type))
+    except A2AError as error:
+        if not wanted.prefix:
+            raise
+        refuse([Violation(wanted.prefix + fault.field, fault.description) for fault in error.violations])
+    if tenant:
+        message.tenant = tenant
+    return message
+
+
+def _next_page(told: Told, query: Query) -> Fields:
+    """The array of tasks has no place for a token (LRES-08)."""
+    if not isinstance(told.message, pb.ListTasksResponse) or not told.message.next_page_token:
+        return ()
+    kept = [(name, value) for name, value in query if name not in {"pageToken", "page_token"}]
+    return (("Link", f'<?{urlencode([*kept, ("pageToken", told.message.next_page_token)])}>; rel="next"'),)

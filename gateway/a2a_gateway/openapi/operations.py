@@ -1,0 +1,185 @@
+"""One operation per route: what it takes, and every answer it can give (spec: DOOR-03, MEDI, ERRS-02)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from google.protobuf.descriptor import MethodDescriptor
+
+from a2a_gateway.calls import CURSOR, reads
+from a2a_gateway.openapi.query import query_of
+from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
+from a2a_gateway.requests import accept
+from a2a_gateway.routing.annotations import Route, captured
+from a2a_server.protocol.errors import ErrorCodes, Reason
+
+DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
+"""The service that anybody may call; its answers are for caches."""
+
+ERROR: Final[Schema] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "status", "message", "details"],
+            "properties": {
+                "code": {"type": "integer", "description": "The HTTP status."},
+                "status": {"type": "string", "description": "The name of the gRPC status."},
+                "message": {"type": "string"},
+                "details": {
+                    "type": "array",
+                    "items": {"type": "object", "required": ["@type"], "properties": {"@type": {"type": "string"}}},
+                },
+            },
+        }
+    },
+}
+
+ERROR_LINE: Final[Schema] = {
+    "type": "object",
+    "required": ["code", "message", "details"],
+    "properties": {
+        "code": {"type": "integer", "description": "The number of the gRPC status."},
+        "message": {"type": "string"},
+        "details": {"type": "array", "items": {"type": "object"}},
+    },
+}
+
+_ID: Final[Schema] = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+PARAMETERS: Final[dict[str, tuple[str, str, Schema]]] = {
+    "A2A-Version": (
+        "header",
+        "The version of the protocol that the request follows.",
+        {"type": "string", "enum": ["1.0"]},
+    ),
+    "A2A-Extensions": (
+        "header",
+        "URIs of the extensions to activate, with commas between them.",
+        {"type": "string"},
+    ),
+    "Last-Event-ID": ("header", "The id of the last event that was seen: the stream continues behind it.", _ID),
+    CURSOR: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
+}
+CURSORS: Final = ("Last-Event-ID", CURSOR)
+"""What a stream that is only read can be continued by."""
+
+_FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
+"""What no row of the catalogue says, but other people's servers behind the gateway may."""
+
+_ANSWER_HEADERS = {
+    HTTPStatus.UNAUTHORIZED: "WWW-Authenticate",
+    HTTPStatus.METHOD_NOT_ALLOWED: "Allow",
+    HTTPStatus.TOO_MANY_REQUESTS: "Retry-After",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Retry-After",
+}
+
+
+def parameters() -> dict[str, Any]:
+    """What operations take beside the fields of a request, to be referred to."""
+    return {
+        name: {"name": name, "in": place, "description": description, "schema": schema}
+        for name, (place, description, schema) in PARAMETERS.items()
+    }
+
+
+def referred(*names: str) -> list[dict[str, str]]:
+    """References to such parameters."""
+    return [{"$ref": f"#/components/parameters/{name}"} for name in names]
+
+
+def resumes(method: MethodDescriptor) -> bool:
+    """Whether a stream of the method can be continued: if it only reads."""
+    return method.server_streaming and reads(method)
+
+
+def refusals(codes: ErrorCodes) -> dict[str, Any]:
+    """Every status that an error may have, to be referred to; the catalogue says which there are."""
+    statuses = {HTTPStatus(reason.http(codes)) for reason in Reason}.union(_FOREIGN)
+    return {str(status.value): refusal_with(status) for status in sorted(statuses)}
+
+
+def refusal_with(status: HTTPStatus) -> dict[str, Any]:
+    """An error with a status."""
+    refusal: dict[str, Any] = {
+        "description": status.phrase,
+        "content": _json({"$ref": "#/components/schemas/Error"}),
+    }
+    if header := _ANSWER_HEADERS.get(status):
+        refusal["headers"] = {header: {"schema": {"type": "string"}}}
+    return refusal
+
+
+def operation_of(
+    route: Route, in_path: Sequence[dict[str, Any]], schemas: Schemas, codes: ErrorCodes
+) -> dict[str, Any]:
+    method = route.method
+    beside = referred("A2A-Version", "A2A-Extensions", *(CURSORS if resumes(method) else ()))
+    operation: dict[str, Any] = {
+        "tags": [method.containing_service.name],
+        "summary": method.name,
+        "parameters": [*in_path, *query_of(route, schemas), *beside],
+        "responses": _responses(route, schemas, codes),
+    }
+    if route.body:
+        operation["requestBody"] = _request_body(route, schemas)
+    if method.GetOptions().deprecated:
+        operation["deprecated"] = True
+    if method.containing_service.full_name == DISCOVERY:
+        operation["security"] = []
+    return operation
+
+
+def _request_body(route: Route, schemas: Schemas) -> dict[str, Any]:
+    kind = route.method.input_type
+    if route.body != "*":
+        field = kind.fields_by_name[route.body]
+        return {"required": is_required(field), "content": _json(schemas.of_field(field))}
+    said = {path for path in captured(route) if "." not in path}
+    required = any(is_required(field) and field.name not in said for field in kind.fields)
+    # What the path says may be left out of the body (REST-04).
+    schema = schemas.of_members(kind, optional=said) if said else schemas.of_message(kind)
+    return {"required": required, "content": _json(schema)}
+
+
+def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
+    method = route.method
+    kind = method.output_type
+    schema = (
+        schemas.of_field(kind.fields_by_name[route.response_body]) if route.response_body else schemas.of_message(kind)
+    )
+    responses: dict[str, Any] = {"200": {"description": "OK", "content": _json(schema)}}
+    if method.server_streaming:
+        responses["200"] = {"description": "A stream of events", "content": stream_of(schema)}
+    if method.containing_service.full_name == DISCOVERY:
+        responses["200"]["content"] = {accept.JSON: {"schema": schema}}
+        responses["304"] = {"description": "The card is the one that If-None-Match names."}
+    return responses | {status: {"$ref": f"#/components/responses/{status}"} for status in refusals(codes)}
+
+
+def _json(schema: Schema) -> dict[str, Any]:
+    return {accept.A2A: {"schema": schema}, accept.JSON: {"schema": schema}}
+
+
+def stream_of(schema: Schema) -> dict[str, Any]:
+    """Say what each event is; the stream as a whole is a text to OpenAPI."""
+    line = {"oneOf": [_holding("result", schema), _holding("error", ERROR_LINE)]}
+    return {
+        accept.SSE: {"schema": _text("Each `data` is one object.", schema)},
+        accept.NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},
+    }
+
+
+def _holding(name: str, schema: Schema) -> Schema:
+    return {"type": "object", "required": [name], "properties": {name: schema}}
+
+
+def _text(description: str, schema: Schema) -> Schema:
+    return {
+        "type": "string",
+        "description": description,
+        "contentMediaType": accept.JSON,
+        "contentSchema": schema,
+    }

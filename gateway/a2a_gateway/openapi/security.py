@@ -1,0 +1,77 @@
+"""How an agent card says that callers prove who they are, in the words of OpenAPI (spec: DOOR-03)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from a2a_proto import a2a_pb2 as pb
+
+Described = dict[str, Any]
+T = TypeVar("T")
+
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]")
+_FLOWS: Final = {
+    "authorization_code": "authorizationCode",
+    "client_credentials": "clientCredentials",
+    "implicit": "implicit",
+    "password": "password",
+    "device_code": "x-deviceAuthorization",  # a flow of OpenAPI from 3.2 on
+}
+
+
+def schemes_of(card: pb.AgentCard) -> dict[str, Described]:
+    """Return the card's schemes by name."""
+    return {_key(name): _scheme(scheme) for name, scheme in _in_order(card.security_schemes)}
+
+
+def requirements_of(card: pb.AgentCard) -> list[dict[str, list[str]]]:
+    """Return what a caller needs: all schemes of any one entry. An entry without schemes lets everybody in."""
+    return [
+        {_key(name): list(scopes.list) for name, scopes in _in_order(requirement.schemes)}
+        for requirement in card.security_requirements
+    ]
+
+
+def _in_order(entries: Mapping[str, T]) -> list[tuple[str, T]]:
+    """Entries of a map, whose own order no two processes share."""
+    return [(name, entries[name]) for name in sorted(entries)]
+
+
+def _key(name: str) -> str:
+    """A name as OpenAPI allows it."""
+    return _UNFIT.sub("_", name)
+
+
+def _scheme(scheme: pb.SecurityScheme) -> Described:
+    kind = scheme.WhichOneof("scheme") or "mtls_security_scheme"
+    described = _described(scheme)
+    if text := getattr(scheme, kind).description:
+        described["description"] = text
+    return described
+
+
+def _described(scheme: pb.SecurityScheme) -> Described:
+    kind = scheme.WhichOneof("scheme")
+    if kind == "api_key_security_scheme":
+        api_key = scheme.api_key_security_scheme
+        return {"type": "apiKey", "in": api_key.location, "name": api_key.name}
+    if kind == "http_auth_security_scheme":
+        http = scheme.http_auth_security_scheme
+        form = {"bearerFormat": http.bearer_format} if http.bearer_format else {}
+        return {"type": "http", "scheme": http.scheme, **form}
+    if kind == "oauth2_security_scheme":
+        return {"type": "oauth2", "flows": _flows(scheme.oauth2_security_scheme.flows)}
+    if kind == "open_id_connect_security_scheme":
+        return {"type": "openIdConnect", "openIdConnectUrl": scheme.open_id_connect_security_scheme.open_id_connect_url}
+    return {"type": "mutualTLS"}
+
+
+def _flows(flows: pb.OAuthFlows) -> Described:
+    kind = flows.WhichOneof("flow")
+    if kind is None:
+        return {}
+    flow = getattr(flows, kind)
+    urls = {field.json_name: value for field, value in flow.ListFields() if field.name.endswith("_url")}
+    return {_FLOWS[kind]: {**urls, "scopes": dict(_in_order(flow.scopes))}}

@@ -1,0 +1,1 @@
+"""What a request says: path, query, body, headers."""

@@ -1,0 +1,128 @@
+"""What trusted proxies say about the request: the client's address, and the URL it used (spec: DOOR-05).
+
+Every proxy adds one entry at the end of each list, so the last entries are those of the proxies we trust, and what
+stands before them is anybody's word. Proxies know one family of headers, `Forwarded` or `X-Forwarded-*`, and pass the
+other one on as it came; where the two contradict each other, somebody lies, and neither is believed. Few know
+`X-Forwarded-Prefix`, so that it is the client's word unless the operator says otherwise.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from aiohttp import web
+
+from a2a_server.protocol.options import network_of
+
+_HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){0,8}")
+_PORT = re.compile(r":[0-9]{1,5}")
+_SAID = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto")
+_PREFIX_SAID = "X-Forwarded-Prefix"
+_USUAL_PORTS = {"http": "80", "https": "443"}
+
+
+class Report(NamedTuple):
+    """What one family of headers says; in each list the proxy nearest to the client comes first."""
+
+    addresses: Sequence[str]
+    schemes: Sequence[str]
+    hosts: Sequence[str]
+    ports: Sequence[str] = ()
+    prefixes: Sequence[str] = ()
+
+
+class Proxies:
+    """Knows whose words to take."""
+
+    def __init__(self, trusted: Iterable[str], public_url: str = "", *, prefix: bool = False) -> None:
+        """`prefix`: whether they are believed about the path, too."""
+        self._public_url = public_url.rstrip("/")
+        self._trusted = [network_of(text) for text in trusted]
+        self._prefix = prefix
+        said = (*_SAID, _PREFIX_SAID) if prefix else _SAID
+        self.vary: Sequence[str] = said if self._trusted and not self._public_url else ()
+        """The headers that `base` depends on, for caches to know."""
+
+    def client(self, request: web.BaseRequest) -> str:
+        """The client's address, as far as it can be trusted."""
+        peer = request.remote or ""
+        if not self._trusts(peer):
+            return peer
+        told = {self._walk(report.addresses)[0] for report in self._reports(request) if report.addresses}
+        return (told.pop() or peer) if len(told) == 1 else peer
+
+    def base(self, request: web.BaseRequest) -> str:
+        """The URL that clients use, without a call's path; empty when nobody trustworthy says, the operator first."""
+        if self._public_url:
+            return self._public_url
+        if not self._trusts(request.remote or ""):
+            return ""
+        told = {self._url(request, report) for report in self._reports(request)}
+        return told.pop() if len(told) == 1 else ""
+
+    def _url(self, request: web.BaseRequest, report: Report) -> str:
+        _, depth = self._walk(report.addresses)
+        scheme = (_at(report.schemes, depth) or request.scheme).lower()
+        host = _at(report.hosts, depth) or request.headers.get("Host", "")
+        prefix = _at(report.prefixes, depth).rstrip("/")
+        if scheme not in _USUAL_PORTS or not _HOST.fullmatch(host) or not _PREFIX.fullmatch(prefix):
+            return ""
+        return f"{scheme}://{_with_port(host, _at(report.ports, depth), scheme)}{prefix}"
+
+    def _reports(self, request: web.BaseRequest) -> Iterator[Report]:
+        prefixes = _listed(request, _PREFIX_SAID) if self._prefix else ()  # of either family
+        if standard := "Forwarded" in request.headers:
+            hops = request.forwarded
+            addresses, *rest = ([hop.get(name, "") for hop in hops] for name in ("for", "proto", "host"))
+            yield Report([_bare(address) for address in addresses], *rest)._replace(prefixes=prefixes)
+        names, schemes, hosts, ports = (
+            _listed(request, f"X-Forwarded-{name}") for name in ("For", "Proto", "Host", "Port")
+        )
+        if names or schemes or hosts or (prefixes and not standard):
+            yield Report([_bare(name) for name in names], schemes, hosts, ports, prefixes)
+
+    def _walk(self, addresses: Sequence[str]) -> tuple[str, int]:
+        """Go back from the peer to the first address that is not trusted; say it, and how many proxies were passed."""
+        passed = 0
+        for address in reversed(addresses):
+            passed += 1
+            if not self._trusts(address):
+                break
+        return (addresses[-passed] if passed else ""), max(passed, 1)
+
+    def _trusts(self, address: str) -> bool:
+        if not self._trusted:
+            return False
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        parsed = getattr(parsed, "ipv4_mapped", None) or parsed
+        return any(parsed in network for network in self._trusted)
+
+
+def _listed(request: web.BaseRequest, name: str) -> Sequence[str]:
+    """All entries of a list header; several lines of it are one list."""
+    return [text.strip() for line in request.headers.getall(name, ()) for text in line.split(",") if text.strip()]
+
+
+def _at(entries: Sequence[str], depth: int) -> str:
+    """The entry of the outermost trusted proxy; many replace what they were given, so there may be fewer."""
+    return entries[-min(depth, len(entries))] if entries else ""
+
+
+def _bare(hop: str) -> str:
+    """Drop the port of `192.0.2.1:5`, the brackets and port of `[2001:db8::1]:5`."""
+    text = hop.strip().strip('"')
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
+
+
+def _with_port(host: str, port: str, scheme: str) -> str:
+    named = _PORT.search(host.rpartition("]")[2])
+    return host if named or not port.isdecimal() or port == _USUAL_PORTS[scheme] else f"{host}:{port}"

@@ -1,0 +1,86 @@
+"""The REST binding: bind → call → write (spec: REST, QPAR, MEDI, ERRS-02)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from aiohttp import hdrs, web
+from google.protobuf.descriptor import MethodDescriptor
+
+from a2a_gateway.calls import Calls, query_of, versions_asked
+from a2a_gateway.http import body, frames
+from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.profiles import Profile
+from a2a_gateway.requests import accept
+from a2a_gateway.requests.binding import bind
+from a2a_gateway.requests.content import content_of
+from a2a_gateway.routing.routes import Route, Table, Unknown, WrongVerb
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import Options
+
+DISCOVERY = "a2a_server.discovery.v1.Discovery"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rest:
+    """Serves every route of the table."""
+
+    calls: Calls
+    table: Table
+
+    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Answering:
+        """Serve a call; what is wrong with it is raised, and `refusal` says it."""
+        route, _ = match = self.table.match(request.method, path)
+        method, accepted = route.method, accept.asked(request.headers)
+        public = _is_public(method)
+        profile = self.calls.profile
+        kind = (accept.stream if method.server_streaming else profile.unary)(None if public else accepted)
+        parameters = query_of(query)
+        raw = await body_of(request, route, self.calls.options)
+        message = bind(match, parameters, raw, profile.codec, max_depth=self.calls.options.max_depth)
+        if method.server_streaming:
+            form = frames.LINES if kind == accept.NDJSON else frames.REST
+            return await self.calls.stream(request, parameters, method, message, frames=form)
+        told = await self.calls.unary(request, parameters, method, message)
+        if public:
+            assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
+            json = self.calls.cards.written(told.message, versions_asked(request, parameters))
+            return self.calls.cards.answer(request, json, told.headers)
+        json = content_of(route, told.message, profile.codec) if route.response_body else told.json
+        return Reply(json, kind, told.headers)
+
+    def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
+        return refusal(self.calls.profile, request, error)
+
+
+async def body_of(request: web.BaseRequest, route: Route, options: Options) -> bytes:
+    if not request.can_read_body:
+        return b""
+    if route.body:  # otherwise it will be ignored, whatever it is
+        accept.must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
+    return await body.read(request, options)
+
+
+def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Reply:
+    """The answer to a request that has failed."""
+    failure = profile.explain(_as_a2a(error))
+    allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
+    kind = profile.refusal(accept.asked(request.headers))
+    return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
+
+
+@lru_cache(maxsize=256)
+def _is_public(method: MethodDescriptor) -> bool:
+    """Whether what a call answers may be read, and kept, by anybody."""
+    return bool(method.containing_service.full_name == DISCOVERY)
+
+
+def _as_a2a(error: Exception) -> Exception:
+    """Say what matching found in the words of the catalogue."""
+    if isinstance(error, Unknown):
+        return A2AError(Reason.PATH_NOT_FOUND, str(error))
+    if isinstance(error, WrongVerb):
+        return A2AError(Reason.METHOD_NOT_ALLOWED, str(error))
+    return error

@@ -1,0 +1,1 @@
+"""Routes, derived from the annotations of the protos."""
