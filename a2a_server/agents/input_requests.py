@@ -19,7 +19,7 @@ from a2a_server.domain.input_requests import (
     put_request,
     request_in,
 )
-from a2a_server.domain.syntax import MAX_ID, is_name
+from a2a_server.domain.validation import MAX_ID, is_name
 from a2a_server.ports.agent import InvalidAgentResponse
 
 INPUT_REQUESTS: Final = Extension(URI, DESCRIPTION)

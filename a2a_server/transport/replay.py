@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.wire import unwrap, wrap
+from a2a_server.domain.events import unwrap, wrap
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.log.replay import NAME, URI
 from a2a_server.ports.entry import Entry

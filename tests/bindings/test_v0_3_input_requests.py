@@ -11,8 +11,7 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.domain.input_requests import URI
-from a2a_server.domain.withholding import REDACTED
+from a2a_server.domain.input_requests import REDACTED, URI
 from a2a_server.ports.store import Store
 from a2a_server.protocol.dialects.tool_parts import MEMBERS_URI
 from tests.bindings.actors import COMPLETED, INPUT

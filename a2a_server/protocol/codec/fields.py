@@ -1,4 +1,4 @@
-"""What is set in a message, asked in half the time (as the server does it, in `domain/fields.py`)."""
+"""What is set in a message, asked in half the time."""
 
 from __future__ import annotations
 
