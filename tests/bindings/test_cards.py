@@ -19,6 +19,7 @@ from a2a_server.domain.checkers import required_violations
 from a2a_server.ports.agent import Agent
 from a2a_server.serve import running
 from a2a_server.settings import Settings
+from tests.support.house import required_violations
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, as_user, refused, say, serving
 

@@ -24,6 +24,7 @@ from a2a_server.ports.store import Store
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, at_rest, until
 from tests.support.calls import key
 from tests.support.guard import Guard, answer, asked
+from tests.support.house import REDACTED, REPLAY
 from tests.support.stage import texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 
