@@ -17,6 +17,7 @@ from a2a_server.domain.input_requests import TOOL_RESULT, kind_of
 from a2a_server.domain.structure import required_violations
 from a2a_server.domain.syntax import MAX_ID, MAX_SECRET, is_name
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.names import JSON, TEXT
 
 __all__ = [
     "check_cancel",
@@ -39,8 +40,7 @@ MAX_NAMES: Final = 100
 """Elements of lists of names: extensions, references, output modes."""
 MAX_PAGE: Final = 100
 
-PLAIN: Final = "text/plain"
-_IMPLIED: Final = MappingProxyType({"text": PLAIN, "data": "application/json"})
+_IMPLIED: Final = MappingProxyType({"text": TEXT, "data": JSON})
 
 _EARLIEST: Final = -62_135_596_800  # 0001-01-01, and below 9999-12-31: what Timestamp itself allows
 _LATEST: Final = 253_402_300_799

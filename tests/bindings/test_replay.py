@@ -19,11 +19,12 @@ from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.domain.reducer import fold
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.log.replay import URI, cursor_of
+from a2a_server.operations.log.replay import cursor_of
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.protocol.names import REPLAY_URI
 from tests.bindings.actors import (
     AUTH,
     CANCELED,
@@ -51,7 +52,7 @@ from tests.unit.gateway.upstreams import refused as refused_by
 NOW = {"return_immediately": True}
 
 pytestmark = pytest.mark.only_through("grpc", why="what doors call is called itself, in both of its forms")
-ASKING = ("a2a-extensions", URI)
+ASKING = ("a2a-extensions", REPLAY_URI)
 
 
 @pytest.fixture(params=KINDS)
