@@ -8,19 +8,18 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.agents import INPUT_REQUESTS, Agent, Turn, text_part, tool_result_part, tool_use_part
-from a2a_server.domain.input_requests import UNDECLARED, InputRequest, put_request
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.protocol.names import INPUT_REQUEST_URI
 from tests.bindings.actors import AUTH, COMPLETED, FAILED, INPUT, Actor, status
 from tests.support.guard import Guard, answer, asked, data
+from tests.support.house import UNDECLARED, Anonymous, InputRequest, put_request
 from tests.support.stage import texts
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
+URI = INPUT_REQUESTS.uri
 NOW = {"return_immediately": True}
 
 
@@ -31,9 +30,9 @@ async def test_a_question_carries_its_request(store: Store) -> None:
         question = task.status.message
         assert task.status.state == INPUT
         assert [part.text for part in question.parts] == ["Which door?"]
-        assert list(question.extensions) == [INPUT_REQUEST_URI]
+        assert list(question.extensions) == [URI]
         request = {"kind": "input-request", "prompt": "Which door?", "sensitive": False, "requestId": "door"}
-        assert question.metadata.fields[INPUT_REQUEST_URI] == data({"inputRequest": request})
+        assert question.metadata.fields[URI] == data({"inputRequest": request})
         assert (await world.get(task.id)).status.message == question
 
 
@@ -62,10 +61,10 @@ async def test_what_a_tool_is_to_do_travels_with_the_question(store: Store) -> N
         task = await world.send(say())
         call = task.status.message.parts[1]
         assert call.data == data({"toolUseId": "t", "name": "thermometer", "input": {"unit": "K"}})
-        assert call.metadata.fields[INPUT_REQUEST_URI] == data({"partKind": "tool-use"})
+        assert call.metadata.fields[URI] == data({"partKind": "tool-use"})
         done = await world.send(answer(task, {"kelvin": 294}))
         assert done.artifacts[0].parts[0].data == data({"kelvin": 294})
-        assert done.history[-1].parts[0].metadata.fields[INPUT_REQUEST_URI] == data({"partKind": "tool-result"})
+        assert done.history[-1].parts[0].metadata.fields[URI] == data({"partKind": "tool-result"})
 
 
 @pytest.mark.req("XTRA-02", "INTR-02")
@@ -159,7 +158,7 @@ async def test_results_need_no_input_mode_where_the_extension_is_declared() -> N
 async def test_who_does_not_declare_it_may_not_use_it(store: Store) -> None:
     async with serving(Guard(extensions=()).agent, store=store) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest())
-        assert INPUT_REQUEST_URI not in [extension.uri for extension in card.capabilities.extensions]
+        assert URI not in [extension.uri for extension in card.capabilities.extensions]
         refusal = await refused(world.stub.SendMessage(say(skill="open")))
         assert refusal.reason == "INVALID_AGENT_RESPONSE"
         failed = await world.get(refusal.metadata["taskId"])
@@ -171,14 +170,14 @@ async def test_who_does_not_declare_it_may_not_use_it(store: Store) -> None:
 @pytest.mark.req("EXTN-01", "EXTN-02", "EXTN-03")
 async def test_the_card_declares_it_once(store: Store) -> None:
     switched_on = CardBook(Guard().agent, lambda _: [], Anonymous().card, input_requests=True).public()
-    assert [extension.uri for extension in switched_on.capabilities.extensions] == [INPUT_REQUEST_URI]
+    assert [extension.uri for extension in switched_on.capabilities.extensions] == [URI]
     async with serving(Guard().agent, store=store) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest())
-        (declared,) = [extension for extension in card.capabilities.extensions if extension.uri == INPUT_REQUEST_URI]
+        (declared,) = [extension for extension in card.capabilities.extensions if extension.uri == URI]
         assert not declared.required
-        call = world.stub.SendMessage(say(skill="open"), metadata=(("a2a-extensions", INPUT_REQUEST_URI),))
+        call = world.stub.SendMessage(say(skill="open"), metadata=(("a2a-extensions", URI),))
         assert asked((await call).task).request_id == "door"
-        assert ("a2a-extensions", INPUT_REQUEST_URI) in tuple(await call.initial_metadata())
+        assert ("a2a-extensions", URI) in tuple(await call.initial_metadata())
 
 
 # -- by reference
@@ -241,7 +240,7 @@ async def test_who_wants_a_credential_is_not_found_by_reference() -> None:
         outlet.emit(wish if not request.references else status(COMPLETED))
 
     actor = Actor(act)
-    actor.card.capabilities.extensions.add(uri=INPUT_REQUEST_URI)
+    actor.card.capabilities.extensions.add(uri=URI)
     async with serving(actor, answer_by_reference=True) as world:
         task = await world.send(say())
         assert (await by_reference(world, task)).id != task.id

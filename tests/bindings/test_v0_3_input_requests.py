@@ -10,20 +10,21 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.domain.withholding import REDACTED
+from a2a_server.agents import INPUT_REQUESTS
 from a2a_server.ports.store import Store
-from a2a_server.protocol.names import INPUT_REQUEST_URI, MEMBERS_URI
+from a2a_server.protocol.names import MEMBERS_URI
 from tests.bindings.actors import COMPLETED, INPUT
 from tests.support import old
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, texts
 from tests.support.guard import Guard, asked
+from tests.support.house import REDACTED, SqliteStore
 from tests.support.world import World, serving
 from tests.support.world import say as new_say
 
 pytestmark = pytest.mark.only_through("grpc", why="the doors of 0.3 are opened here")
 
 SECRET = "s3cr3t-0f-th3-d0or"
+URI = INPUT_REQUESTS.uri
 EXTRAS = {"x_a2a_extensions": MEMBERS_URI}
 
 
@@ -112,11 +113,9 @@ async def test_over_grpc_they_travel_as_on_1_0(store: Store, tmp_path: Path) -> 
     async with serving(guard.agent, store=store) as world:
         task = await old.send(world, old.tell(skill="secret"))
         question = task.status.update
-        assert list(question.extensions) == [INPUT_REQUEST_URI]
-        request_id = (
-            question.metadata.fields[INPUT_REQUEST_URI].struct_value.fields["inputRequest"].struct_value["requestId"]
-        )
-        part = v03.Part(data=v03.DataPart(), metadata={INPUT_REQUEST_URI: {"partKind": "tool-result"}})
+        assert list(question.extensions) == [URI]
+        request_id = question.metadata.fields[URI].struct_value.fields["inputRequest"].struct_value["requestId"]
+        part = v03.Part(data=v03.DataPart(), metadata={URI: {"partKind": "tool-result"}})
         part.data.data.update({"toolUseId": request_id, "result": SECRET})
         items = await old.stream(world, old.tell(task_id=task.id, content=[part]))
         assert guard.turns[1].answer == SECRET
