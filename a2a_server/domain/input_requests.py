@@ -15,14 +15,12 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.protocol.errors import Violation, refuse
-
-URI: Final = "urn:a2a-server:input-request:v1"
-"""The extension."""
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 DESCRIPTION: Final = "Questions carry an id, may be marked as sensitive, and are answered by tool results for that id."
 
 UNDECLARED: Final = (
-    f"an input request needs the extension {URI}, which the card does not declare; "
+    f"an input request needs the extension {INPUT_REQUEST_URI}, which the card does not declare; "
     "give the Agent extensions=[INPUT_REQUESTS], or set input_request_extension"
 )
 """What an agent is told that makes one all the same (EXTN-01)."""
@@ -58,7 +56,7 @@ class ToolResult(NamedTuple):
 
 def declaration() -> pb.AgentExtension:
     """How the card names the extension."""
-    return pb.AgentExtension(uri=URI, description=DESCRIPTION)
+    return pb.AgentExtension(uri=INPUT_REQUEST_URI, description=DESCRIPTION)
 
 
 # -- questions
@@ -66,9 +64,9 @@ def declaration() -> pb.AgentExtension:
 
 def put_request(message: pb.Message, request: InputRequest) -> None:
     """Make a question an input request."""
-    if URI not in message.extensions:
-        message.extensions.append(URI)
-    members = message.metadata.fields[URI].struct_value.fields[_REQUEST].struct_value.fields
+    if INPUT_REQUEST_URI not in message.extensions:
+        message.extensions.append(INPUT_REQUEST_URI)
+    members = message.metadata.fields[INPUT_REQUEST_URI].struct_value.fields[_REQUEST].struct_value.fields
     members["kind"].string_value = _KIND
     members["prompt"].string_value = request.prompt
     members["sensitive"].bool_value = request.sensitive
@@ -77,9 +75,9 @@ def put_request(message: pb.Message, request: InputRequest) -> None:
 
 def request_in(message: pb.Message) -> InputRequest | None:
     """The input request that a message makes; nearly none does, and those are told from it at a glance."""
-    if not message.extensions or URI not in message.extensions:
+    if not message.extensions or INPUT_REQUEST_URI not in message.extensions:
         return None
-    own = _member(message.metadata, URI).struct_value
+    own = _member(message.metadata, INPUT_REQUEST_URI).struct_value
     if _REQUEST not in own.fields:
         return None
     request = own.fields[_REQUEST].struct_value
@@ -112,14 +110,14 @@ def tool_result(tool_use_id: str, value: struct_pb2.Value) -> pb.Part:
 
 
 def mark(part: pb.Part, kind: str) -> None:
-    part.metadata.fields[URI].struct_value.fields[_PART_KIND].string_value = kind
+    part.metadata.fields[INPUT_REQUEST_URI].struct_value.fields[_PART_KIND].string_value = kind
 
 
 def kind_of(part: pb.Part) -> str:
     """`tool-result`, `tool-use`, or "" for a part that is just what it is."""
     if not part.HasField("metadata"):
         return ""
-    return _member(_member(part.metadata, URI).struct_value, _PART_KIND).string_value
+    return _member(_member(part.metadata, INPUT_REQUEST_URI).struct_value, _PART_KIND).string_value
 
 
 def results_in(message: pb.Message) -> Iterator[ToolResult]:

@@ -10,9 +10,9 @@ from typing import Final
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import TOOL_RESULT, kind_of
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import JSON, TEXT
 
-PLAIN: Final = "text/plain"
-_IMPLIED: Final = MappingProxyType({"text": PLAIN, "data": "application/json"})
+_IMPLIED: Final = MappingProxyType({"text": TEXT, "data": JSON})
 
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE: Final = re.compile(rf"{_WORD}/{_WORD}\s*(;.*)?").fullmatch

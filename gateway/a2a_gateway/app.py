@@ -25,7 +25,6 @@ from a2a_gateway.older.v0_3.doors import OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.routes import PREFIX
 from a2a_gateway.openapi.page import OpenApiPage
-from a2a_gateway.requests import accept
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest
@@ -34,6 +33,7 @@ from a2a_gateway.routing.routes import Table, Unknown, WrongVerb
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
+from a2a_server.protocol.names import JSON
 from a2a_server.protocol.options import Options
 
 A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
@@ -235,8 +235,8 @@ def _refuse(verbs: Sequence[str]) -> NoReturn:
 
 
 async def _shown(document: bytes, _: web.BaseRequest) -> Reply:
-    return Reply(document, accept.JSON, [("Cache-Control", "public, max-age=300")])
+    return Reply(document, JSON, [("Cache-Control", "public, max-age=300")])
 
 
 def _told(value: object) -> Reply:
-    return Reply(orjson.dumps(value), accept.JSON)
+    return Reply(orjson.dumps(value), JSON)

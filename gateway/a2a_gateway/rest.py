@@ -18,6 +18,7 @@ from a2a_gateway.requests.content import content_of
 from a2a_gateway.routing.routes import Route, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.options import Options
 
 DISCOVERY = "a2a_server.discovery.v1.Discovery"
@@ -41,7 +42,7 @@ class Rest:
         raw = await body_of(request, route, self.calls.options)
         message = bind(match, parameters, raw, profile.codec, max_depth=self.calls.options.max_depth)
         if method.server_streaming:
-            form = frames.LINES if kind == accept.NDJSON else frames.REST
+            form = frames.LINES if kind == NDJSON else frames.REST
             return await self.calls.stream(request, parameters, method, message, frames=form)
         told = await self.calls.unary(request, parameters, method, message)
         if public:

@@ -11,11 +11,9 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.names import CURRENT
 
 Metadata = Sequence[tuple[str, str | bytes]]
-
-CURRENT: Final = "1.0"
-"""The version that upstreams are called in."""
 
 
 class Context(NamedTuple):

@@ -16,8 +16,6 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import text_part, tool_result_part
-from a2a_server.domain.input_requests import REDACTED
-from a2a_server.operations.log.replay import URI as REPLAY
 from a2a_server.operations.turns.job import Job, recover
 from a2a_server.operations.turns.receipts import fingerprint
 from a2a_server.ports.store import Store

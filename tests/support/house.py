@@ -5,9 +5,6 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_server.domain.structure import required_violations
-from a2a_server.domain.withholding import REDACTED
-
 from a2a_gateway.app import Gateway
 from a2a_gateway.cards.file import WithCard
 from a2a_gateway.channel import ChannelUpstream
@@ -20,8 +17,9 @@ from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore, schema
 from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.domain.addresses import Addresses
+from a2a_server.domain.checkers import required_violations
 from a2a_server.domain.events import artifact_event, millis, status_event, text_part
-from a2a_server.domain.input_requests import UNDECLARED, InputRequest, put_request
+from a2a_server.domain.input_requests import REDACTED, UNDECLARED, InputRequest, put_request
 from a2a_server.domain.lifecycle import INTERRUPTED, MOVES, TERMINAL
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.reducer import apply_status, fold
@@ -32,11 +30,11 @@ from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.log.replay import URI as REPLAY
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from a2a_server.operations.push.delivery import Delivery
 from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.operations.turns.unattended import Unattended
+from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.options import Options as OldOptions
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.grpc.address import Address, StartError

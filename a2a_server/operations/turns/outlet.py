@@ -19,11 +19,12 @@ from a2a_server.domain.checkers import checker_of
 from a2a_server.domain.demands import faults_of
 from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.free_form import readable
-from a2a_server.domain.input_requests import UNDECLARED, URI
+from a2a_server.domain.input_requests import UNDECLARED
 from a2a_server.domain.lifecycle import MOVES, TERMINAL, may_move
 from a2a_server.operations.turns.inbox import Inbox
 from a2a_server.operations.turns.subject import Subject
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 logger = structlog.get_logger()
 
@@ -94,7 +95,7 @@ class TurnOutlet:
     def _check_status(self, update: pb.TaskStatusUpdateEvent, status: pb.TaskStatus) -> None:
         if status.HasField("message"):
             self._voice(status.message)
-            if URI in status.message.extensions and not self._subject.shop.input_requests:
+            if INPUT_REQUEST_URI in status.message.extensions and not self._subject.shop.input_requests:
                 raise InvalidAgentResponse(UNDECLARED)
         self._set_address(update)
         if not _sound_status(update):

@@ -10,11 +10,7 @@ from aiohttp import hdrs
 from multidict import MultiMapping
 
 from a2a_server.protocol.errors import A2AError, Reason
-
-A2A = "application/a2a+json"
-JSON = "application/json"
-SSE = "text/event-stream"
-NDJSON = "application/x-ndjson"
+from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON, SSE
 
 _LONGEST = 1024
 _WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
@@ -28,13 +24,13 @@ def asked(headers: MultiMapping[str]) -> str | None:
 
 def unary(accept: str | None) -> str:
     """The type of an answer."""
-    return A2A if accept is None or accept == "*/*" else _best(accept, (A2A, JSON))
+    return A2A_JSON if accept is None or accept == "*/*" else _best(accept, (A2A_JSON, JSON))
 
 
 def plain(accept: str | None) -> str:
     """The type of an answer where there is only plain JSON; whoever takes A2A's takes that (CONF-04)."""
     if accept is not None and accept != "*/*":
-        _best(accept, (JSON, A2A))
+        _best(accept, (JSON, A2A_JSON))
     return JSON
 
 
@@ -48,7 +44,7 @@ def stream(accept: str | None) -> str:
     """The type of a stream. A client that asks for plain JSON everywhere still gets the only form that A2A has."""
     if accept is None or accept == SSE:
         return SSE
-    best = _best(accept, (SSE, NDJSON, A2A, JSON), told=2)
+    best = _best(accept, (SSE, NDJSON, A2A_JSON, JSON), told=2)
     return best if best == NDJSON else SSE
 
 
@@ -57,10 +53,10 @@ def of_error(accept: str | None) -> str:
     try:
         return unary(accept)
     except A2AError:
-        return A2A
+        return A2A_JSON
 
 
-def must_be_json(content_type: str | None, types: Sequence[str] = (A2A, JSON)) -> None:
+def must_be_json(content_type: str | None, types: Sequence[str] = (A2A_JSON, JSON)) -> None:
     """Refuse a body of another type before it is parsed (MEDI-05); none at all counts as JSON."""
     if content_type is None or content_type in types or _bare(content_type) in types:
         return

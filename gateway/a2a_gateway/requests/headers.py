@@ -10,21 +10,17 @@ from types import MappingProxyType
 
 from a2a_gateway.upstream import Metadata
 from a2a_server.protocol.errors import Violation, refuse
+from a2a_server.protocol.names import EXTENSIONS, EXTENSIONS_HEADER, SCHEMES, SPOKEN, TRACE_PARENT, TRACE_STATE
 from a2a_server.protocol.options import RESERVED
 
 PREFIX = "grpc-metadata-"
 WELL_KNOWN = "grpcgateway-"
 TIMEOUT = "grpc-timeout"
-VERSION = "a2a-version"
-EXTENSIONS = "a2a-extensions"
-CURSOR = "last-event-id"
-SPOKEN = "a2a-server-spoken"
-SCHEMES = "a2a-server-schemes"
 
 _OURS = frozenset({SPOKEN, SCHEMES})
 """What this gateway says to the upstream beside a request; no client says it in its stead."""
 
-_TRACE = frozenset({"traceparent", "tracestate"})
+_TRACE = frozenset({TRACE_PARENT, TRACE_STATE})
 """No fault in these is a reason to refuse a call: whoever reads them ignores what is malformed.
 
 Several lines are told as the one list that they are in HTTP: gRPC would pass on the last parent as if it were the only.
@@ -146,7 +142,7 @@ def _decoded(header: str, value: str) -> Iterable[bytes]:
 
 
 def outgoing(
-    metadata: Metadata, trailers: Metadata = (), echo: Sequence[str] = ("A2A-Extensions",)
+    metadata: Metadata, trailers: Metadata = (), echo: Sequence[str] = (EXTENSIONS_HEADER,)
 ) -> Sequence[tuple[str, str]]:
     """Name metadata as grpc-gateway does; active extensions also under the protocol's own names (SPAR-02)."""
     headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]

@@ -19,6 +19,7 @@ from a2a_gateway.older.v0_3.speech import Ask, Speech
 from a2a_gateway.requests import accept
 from a2a_gateway.routing.routes import Table
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.names import NDJSON
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +40,7 @@ class DraftRest:
         wanted = request_of(match, parameters, body, profile.codec, options.max_depth)
         ask = Ask(request, parameters, method, *wanted)
         if streams:
-            return await self.speech.stream(ask, frames.LINES if kind == accept.NDJSON else frames.REST)
+            return await self.speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
         told = await self.speech.answer(ask)
         if public:
             return calls.cards.answer(request, told.json, told.headers)

@@ -25,6 +25,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.dialects import V1, words
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import JSON
 
 OLD_DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["OldDiscovery"]
 _PUBLIC: Final = OLD_DISCOVERY.methods_by_name["GetAgentCard"]
@@ -103,4 +104,4 @@ class OldCards:
         failure = self.speech.calls.profile.explain(error)
         if failure.reason is Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED:  # which 0.2 knows by its HTTP status only
             failure = replace(failure, http=HTTPStatus.NOT_FOUND, code=code_pb2.NOT_FOUND)
-        return Reply(failure.rest(), accept.JSON, failure.headers, status=failure.http)
+        return Reply(failure.rest(), JSON, failure.headers, status=failure.http)

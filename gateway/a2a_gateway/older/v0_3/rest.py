@@ -23,6 +23,7 @@ from a2a_gateway.routing.routes import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects.evidence import Dialect
 from a2a_server.protocol.errors import A2AError, Violation, refuse
+from a2a_server.protocol.names import NDJSON
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +50,7 @@ class OldRest:
         speech = speeches.of(request, message, wanted.value)
         ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.rules)
         if streams:
-            return await speech.stream(ask, frames.LINES if kind == accept.NDJSON else frames.REST)
+            return await speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
         told = await speech.answer(ask)
         return Reply(told.json, kind, [*told.headers, *_next_page(told, parameters)])
 
