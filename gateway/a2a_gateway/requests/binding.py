@@ -26,9 +26,8 @@ from a2a_gateway.routing.annotations import Route, captured
 from a2a_gateway.routing.parameters import Place, UnfitError, find
 from a2a_gateway.routing.routes import Match
 from a2a_server.protocol.codec import Codec, loads
-from a2a_server.protocol.codec.expected import expected
-from a2a_server.protocol.codec.faults import MOST, shown
-from a2a_server.protocol.codec.text import DEEPEST
+from a2a_server.protocol.codec.codec import DEEPEST
+from a2a_server.protocol.codec.faults import MOST, expected, shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
 _LONGEST_NAME = 100
