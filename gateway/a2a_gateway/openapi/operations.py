@@ -11,7 +11,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from a2a_gateway.calls import CURSOR, reads
 from a2a_gateway.openapi.query import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
-from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import A2A, JSON, NDJSON, SSE
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_server.protocol.errors import ErrorCodes, Reason
 
@@ -154,21 +154,21 @@ def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, A
     if method.server_streaming:
         responses["200"] = {"description": "A stream of events", "content": stream_of(schema)}
     if method.containing_service.full_name == DISCOVERY:
-        responses["200"]["content"] = {accept.JSON: {"schema": schema}}
+        responses["200"]["content"] = {JSON: {"schema": schema}}
         responses["304"] = {"description": "The card is the one that If-None-Match names."}
     return responses | {status: {"$ref": f"#/components/responses/{status}"} for status in refusals(codes)}
 
 
 def _json(schema: Schema) -> dict[str, Any]:
-    return {accept.A2A: {"schema": schema}, accept.JSON: {"schema": schema}}
+    return {A2A: {"schema": schema}, JSON: {"schema": schema}}
 
 
 def stream_of(schema: Schema) -> dict[str, Any]:
     """Say what each event is; the stream as a whole is a text to OpenAPI."""
     line = {"oneOf": [_holding("result", schema), _holding("error", ERROR_LINE)]}
     return {
-        accept.SSE: {"schema": _text("Each `data` is one object.", schema)},
-        accept.NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},
+        SSE: {"schema": _text("Each `data` is one object.", schema)},
+        NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},
     }
 
 
@@ -180,6 +180,6 @@ def _text(description: str, schema: Schema) -> Schema:
     return {
         "type": "string",
         "description": description,
-        "contentMediaType": accept.JSON,
+        "contentMediaType": JSON,
         "contentSchema": schema,
     }

@@ -13,9 +13,9 @@ from a2a_gateway.openapi.operations import CURSORS, PARAMETERS, referred, refusa
 from a2a_gateway.openapi.paths import path_of
 from a2a_gateway.openapi.query import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
-from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import JSON
 from a2a_gateway.routing.annotations import Route
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.schema import descriptor_of
@@ -63,7 +63,7 @@ def _add_card(paths: dict[str, Any]) -> None:
             if "304" in operation.get("responses", ()):  # nothing else is for caches
                 named = [it for it in operation["parameters"] if it not in referred(_VERSION)]
                 operation["parameters"] = [*named, either]
-                media = operation["responses"]["200"]["content"][accept.JSON]
+                media = operation["responses"]["200"]["content"][JSON]
                 media["schema"] = {"anyOf": [media["schema"], _CARD]}
 
 
@@ -143,4 +143,4 @@ def _config(schemas: Schemas, kind: KindSchemas) -> Schema:
 
 
 def _json(schema: Schema) -> dict[str, Any]:
-    return {accept.JSON: {"schema": schema}}
+    return {JSON: {"schema": schema}}
