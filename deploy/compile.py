@@ -25,7 +25,7 @@ MODULES = {
     "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "places",
     "a2a_server/agents": "artifact feed state",
-    "a2a_server/domain": "compiled events lifecycle pieces reducer syntax trace validation wire",
+    "a2a_server/domain": "checkers events free_form lifecycle media_types pieces reducer trace validation",
     "a2a_server/operations": "gates ids services",
     "a2a_server/operations/log": "log",
     "a2a_server/operations/rpc": "send",

@@ -11,6 +11,8 @@ from typing import Annotated, Final, Literal
 from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator
 
+from a2a_server.protocol.names import API_KEY, AUTHORIZATION, CURSOR, IDEMPOTENCY_KEY, TRACE_PARENT, TRACE_STATE
+
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 
@@ -41,14 +43,14 @@ Profiles = Annotated[tuple[Literal["draft"], ...], BeforeValidator(split)]
 
 FORWARDED = (
     "a2a-*",
-    "authorization",
+    AUTHORIZATION,
     "baggage",
     "grpc-metadata-*",
-    "idempotency-key",
-    "last-event-id",
-    "traceparent",
-    "tracestate",
-    "x-api-key",
+    IDEMPOTENCY_KEY,
+    CURSOR,
+    TRACE_PARENT,
+    TRACE_STATE,
+    API_KEY,
     "x-request-id",
 )
 WELL_KNOWN = ("accept", "accept-language", "forwarded", "from", "host", "origin", "referer", "user-agent", "via")

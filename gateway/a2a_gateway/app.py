@@ -25,7 +25,7 @@ from a2a_gateway.older.v0_3.doors import OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.routes import PREFIX
 from a2a_gateway.openapi.page import OpenApiPage
-from a2a_gateway.requests.headers import JSON, HeaderMap
+from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest
 from a2a_gateway.routing.annotations import Area, Root, check_collisions, draft_area, old_areas
@@ -33,6 +33,7 @@ from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
+from a2a_server.protocol.names import JSON
 from a2a_server.protocol.options import GatewayOptions
 
 A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]

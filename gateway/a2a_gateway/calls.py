@@ -29,6 +29,7 @@ from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import Violation, deadline_exceeded, refuse
+from a2a_server.protocol.names import CURSOR, CURSOR_HEADER, CURSOR_PARAMETER, VERSION, VERSION_HEADER
 from a2a_server.protocol.options import GatewayOptions
 
 Query = Sequence[tuple[str, str]]
@@ -37,9 +38,7 @@ Beside = Mapping[str, tuple[str, ...]]
 
 NOTHING: Beside = MappingProxyType({})
 
-VERSION = "A2A-Version"
-_VERSION = istr(VERSION)  # as a multidict finds it in a third of the time
-CURSOR = "lastEventId"
+_VERSION = istr(VERSION_HEADER)  # as a multidict finds it in a third of the time
 
 _MOST_PARAMETERS = 1000
 
@@ -121,9 +120,9 @@ class Calls:
         """What goes with a message: what the request says, and what is said about it."""
         found = self.header_map.incoming(request.headers)
         for name, value in query:
-            if name == VERSION:  # as parameter (VERS-06); pipelines refuse values that differ
-                found.metadata[headers.VERSION] = (*found.metadata.get(headers.VERSION, ()), _sendable(name, value))
-            elif name == CURSOR:
+            if name == VERSION_HEADER:  # as parameter (VERS-06); pipelines refuse values that differ
+                found.metadata[VERSION] = (*found.metadata.get(VERSION, ()), _sendable(name, value))
+            elif name == CURSOR_PARAMETER:
                 _agree(found.metadata, _sendable(name, value))
         profile = self.profile
         if profile.metadata:
@@ -149,16 +148,16 @@ def _sendable(name: str, value: str) -> str:
 
 
 def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:
-    values = {*metadata.get(headers.CURSOR, ()), cursor}
+    values = {*metadata.get(CURSOR, ()), cursor}
     if len(values) > 1:
-        refuse([Violation(CURSOR, "differs from the header Last-Event-ID")])
-    metadata[headers.CURSOR] = tuple(values)
+        refuse([Violation(CURSOR_PARAMETER, f"differs from the header {CURSOR_HEADER}")])
+    metadata[CURSOR] = tuple(values)
 
 
 def versions_asked(request: web.BaseRequest, query: Query) -> Sequence[str]:
     """What a request says about its version, in headers and parameters (VERS-06)."""
     said = request.headers.getall(_VERSION, ())
-    return [*said, *(value for name, value in query if name == VERSION)] if query else said
+    return [*said, *(value for name, value in query if name == VERSION_HEADER)] if query else said
 
 
 def query_of(text: str) -> Query:

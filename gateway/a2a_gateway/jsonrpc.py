@@ -18,9 +18,10 @@ from a2a_gateway.http import body
 from a2a_gateway.http.frames import Frames, JsonRpcFrames, JsonRpcLines
 from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.profiles import Profile
-from a2a_gateway.requests.headers import A2A, JSON, NDJSON, accepted_types, must_be_json, stream_type
+from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
 from a2a_server.protocol.codec import NotJson, loads
 from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON
 from a2a_server.protocol.options import GatewayOptions
 
 _HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 431, 503})
@@ -109,7 +110,7 @@ class JsonRpc:
 async def read(request: web.BaseRequest, options: GatewayOptions) -> object:
     """The body of a request as JSON."""
     raw = await body.read(request, options)
-    must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (JSON, A2A))
+    must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (JSON, A2A_JSON))
     try:
         return loads(raw, max_depth=options.max_depth)
     except NotJson as error:

@@ -13,11 +13,12 @@ from a2a_gateway.http import body, frames
 from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind, content_of
-from a2a_gateway.requests.headers import NDJSON, accepted_types, must_be_json, stream_type
+from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
 from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.options import GatewayOptions
 
 DISCOVERY = "a2a_server.discovery.v1.Discovery"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.names import CURRENT
 
 MetadataPairs = Sequence[tuple[str, str | bytes]]
-
-CURRENT: Final = "1.0"
-"""The protocol version that upstreams are called in."""
 
 
 class CallContext(NamedTuple):

@@ -14,14 +14,12 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from a2a_gateway.app import Gateway
-from a2a_gateway.http.door import HttpDoor
 from a2a_gateway.upstream import Answer, CallContext, StreamItem, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded
 from a2a_server.protocol.options import GatewayOptions
-from a2a_server.transport.grpc.address import Address
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
+from tests.support.house import Address, Gateway, HttpDoor
 from tests.support.http import SEND, get, once, post
 from tests.support.http import Answer as Told
 

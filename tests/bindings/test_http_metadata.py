@@ -11,12 +11,12 @@ from typing import Any
 import grpc
 import pytest
 
-from a2a_gateway.channel import ChannelUpstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Extension
 from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
 from tests.support import world
 from tests.support.doors import http_door
+from tests.support.house import ChannelUpstream
 from tests.support.http import SEND, Answer, get, once, post
 from tests.support.stage import Stage
 

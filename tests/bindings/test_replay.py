@@ -15,11 +15,7 @@ from google.rpc import status_pb2
 
 from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.memory import MemoryStore
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.domain.reducer import fold
-from a2a_server.operations.limits import Limits
-from a2a_server.operations.log.replay import URI, cursor_of
+from a2a_server.operations.log.replay import cursor_of
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.store import Store
@@ -44,6 +40,7 @@ from tests.bindings.actors import (
     waiting,
 )
 from tests.bindings.numbered import Numbered, numbers, on_the_wire, place, read, story, subscribe
+from tests.support.house import REPLAY, Limits, MemoryStore, SqliteStore, fold
 from tests.support.world import ByHeader, as_user, kinds, say
 from tests.unit.gateway.upstreams import KINDS, Kind, rpc
 from tests.unit.gateway.upstreams import refused as refused_by
@@ -51,7 +48,7 @@ from tests.unit.gateway.upstreams import refused as refused_by
 NOW = {"return_immediately": True}
 
 pytestmark = pytest.mark.only_through("grpc", why="what doors call is called itself, in both of its forms")
-ASKING = ("a2a-extensions", URI)
+ASKING = ("a2a-extensions", REPLAY)
 
 
 @pytest.fixture(params=KINDS)

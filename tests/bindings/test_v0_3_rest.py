@@ -8,10 +8,9 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.options import GatewayOptions
-from a2a_server.transport.pipeline import Rules
-from a2a_server.transport.tenants import Tenants
 from tests.support.door_old import WHERE, Where, kinds, old_serving, say, tell, texts
 from tests.support.doors import OPTIONS
+from tests.support.house import Rules, Tenants
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
 

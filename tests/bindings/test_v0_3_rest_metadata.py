@@ -14,10 +14,10 @@ from google.protobuf.message import Message
 
 from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.call import Call
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, tell
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
+from tests.support.house import Call
 from tests.support.stage import Stage
 
 URL = "https://hooks.example/"

@@ -11,13 +11,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.upstream import CallContext, StreamItem
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.options import ChannelOptions
 from tests.e2e.processes import ROOT, Running
 from tests.e2e.processes import serving as process
 from tests.support.doors import OpenGateway, http_door
+from tests.support.house import ChannelUpstream
 from tests.support.world import say
 from tests.unit.gateway.upstreams import PLAIN, items, refused, rpc
 

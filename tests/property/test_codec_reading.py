@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_server.domain.nesting import TOO_DEEP, too_deep
+from a2a_server.domain.free_form import TOO_DEEP, too_deep
 from a2a_server.protocol.codec import wellknown
 from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.dialects.v1 import V1

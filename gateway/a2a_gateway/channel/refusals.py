@@ -14,8 +14,7 @@ from google.rpc.error_details_pb2 import ErrorInfo
 
 from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded, status_of
-
-DETAILS: Final = "grpc-status-details-bin"
+from a2a_server.protocol.names import STATUS_DETAILS
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +35,7 @@ def refusal_of(
     error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[MetadataPairs], MetadataPairs] = tuple
 ) -> A2AError | StatusError:
     """Take an error apart. `seconds` is what the call was given, `told` what of metadata a client should know."""
-    trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != DETAILS]
+    trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != STATUS_DETAILS]
     metadata = told(pairs(error.initial_metadata()))
     status = _detailed(error)
     if status is None and (own := _own(error, seconds)) is not None:
@@ -98,7 +97,7 @@ def _too_much(text: str) -> A2AError:
 
 def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
     for name, value in pairs(error.trailing_metadata()):
-        if name == DETAILS and isinstance(value, bytes):
+        if name == STATUS_DETAILS and isinstance(value, bytes):
             try:
                 status = status_pb2.Status.FromString(value)
             except DecodeError:

@@ -21,8 +21,9 @@ from a2a_gateway.channel.pauses import is_read, pauses
 from a2a_gateway.channel.refusals import ABSENT, garbled, pairs, refusal_of
 from a2a_gateway.channel.replay import Numbers
 from a2a_gateway.channel.streams import ChannelStream
-from a2a_gateway.upstream import CURRENT, Answer, CallContext, MetadataPairs, UpstreamAnswer
+from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import CURRENT
 from a2a_server.protocol.options import ChannelOptions
 
 PATIENCE = 2.0

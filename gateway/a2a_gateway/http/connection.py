@@ -22,8 +22,8 @@ from a2a_gateway.http.backlog import NOTHING, Backlog, Text
 from a2a_gateway.http.outbox import Outbox
 from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.http.strange import strange_request
-from a2a_gateway.requests.headers import A2A
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import A2A_JSON
 from a2a_server.protocol.options import GatewayOptions
 
 Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
@@ -346,7 +346,7 @@ class Protocol(web.RequestHandler):
 
 def last_words(failure: Failure) -> Reply:
     """The answer to what is no request of A2A; the connection ends with it."""
-    answer = Reply(failure.rest(), A2A, failure.headers, status=failure.http)
+    answer = Reply(failure.rest(), A2A_JSON, failure.headers, status=failure.http)
     answer.closes = True
     return answer
 

@@ -8,12 +8,22 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
 
-from a2a_gateway.calls import CURSOR, reads
+from a2a_gateway.calls import reads
 from a2a_gateway.openapi.query import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
-from a2a_gateway.requests.headers import A2A, JSON, NDJSON, SSE
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_server.protocol.errors import ErrorCodes, Reason
+from a2a_server.protocol.names import (
+    A2A_JSON,
+    CHALLENGE_HEADER,
+    CURSOR_HEADER,
+    CURSOR_PARAMETER,
+    EXTENSIONS_HEADER,
+    JSON,
+    NDJSON,
+    SSE,
+    VERSION_HEADER,
+)
 
 DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
 """The service that anybody may call; its answers are for caches."""
@@ -50,27 +60,27 @@ ERROR_LINE: Final[Schema] = {
 
 _ID: Final[Schema] = {"type": "string", "pattern": "^[0-9]{1,18}$"}
 PARAMETERS: Final[dict[str, tuple[str, str, Schema]]] = {
-    "A2A-Version": (
+    VERSION_HEADER: (
         "header",
         "The version of the protocol that the request follows.",
         {"type": "string", "enum": ["1.0"]},
     ),
-    "A2A-Extensions": (
+    EXTENSIONS_HEADER: (
         "header",
         "URIs of the extensions to activate, with commas between them.",
         {"type": "string"},
     ),
-    "Last-Event-ID": ("header", "The id of the last event that was seen: the stream continues behind it.", _ID),
-    CURSOR: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
+    CURSOR_HEADER: ("header", "The id of the last event that was seen: the stream continues behind it.", _ID),
+    CURSOR_PARAMETER: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
 }
-CURSORS: Final = ("Last-Event-ID", CURSOR)
+CURSORS: Final = (CURSOR_HEADER, CURSOR_PARAMETER)
 """What a stream that is only read can be continued by."""
 
 _FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
 """What no row of the catalogue says, but other people's servers behind the gateway may."""
 
 _ANSWER_HEADERS = {
-    HTTPStatus.UNAUTHORIZED: "WWW-Authenticate",
+    HTTPStatus.UNAUTHORIZED: CHALLENGE_HEADER,
     HTTPStatus.METHOD_NOT_ALLOWED: "Allow",
     HTTPStatus.TOO_MANY_REQUESTS: "Retry-After",
     HTTPStatus.SERVICE_UNAVAILABLE: "Retry-After",
@@ -116,7 +126,7 @@ def operation_of(
     route: Route, in_path: Sequence[dict[str, Any]], schemas: Schemas, codes: ErrorCodes
 ) -> dict[str, Any]:
     method = route.method
-    beside = referred("A2A-Version", "A2A-Extensions", *(CURSORS if resumes(method) else ()))
+    beside = referred(VERSION_HEADER, EXTENSIONS_HEADER, *(CURSORS if resumes(method) else ()))
     operation: dict[str, Any] = {
         "tags": [method.containing_service.name],
         "summary": method.name,
@@ -160,7 +170,7 @@ def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, A
 
 
 def _json(schema: Schema) -> dict[str, Any]:
-    return {A2A: {"schema": schema}, JSON: {"schema": schema}}
+    return {A2A_JSON: {"schema": schema}, JSON: {"schema": schema}}
 
 
 def stream_of(schema: Schema) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from a2a_gateway.calls import Calls
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.openapi.document import Addition, document
-from a2a_gateway.requests.headers import JSON
 from a2a_gateway.routing.table import Table
 from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.errors import A2AError, StatusError
+from a2a_server.protocol.names import JSON
 
 _UNTOLD = frozenset(
     (

@@ -14,21 +14,28 @@ from multidict import MultiMapping
 
 from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.names import (
+    A2A_JSON,
+    EXTENSIONS,
+    EXTENSIONS_HEADER,
+    JSON,
+    NDJSON,
+    SCHEMES,
+    SPOKEN,
+    SSE,
+    TRACE_PARENT,
+    TRACE_STATE,
+)
 from a2a_server.protocol.options import RESERVED
 
 PREFIX = "grpc-metadata-"
 WELL_KNOWN = "grpcgateway-"
 TIMEOUT = "grpc-timeout"
-VERSION = "a2a-version"
-EXTENSIONS = "a2a-extensions"
-CURSOR = "last-event-id"
-SPOKEN = "a2a-server-spoken"
-SCHEMES = "a2a-server-schemes"
 
 _OURS = frozenset({SPOKEN, SCHEMES})
 """What this gateway says to the upstream beside a request; no client says it in its stead."""
 
-_TRACE = frozenset({"traceparent", "tracestate"})
+_TRACE = frozenset({TRACE_PARENT, TRACE_STATE})
 """No fault in these is a reason to refuse a call: whoever reads them ignores what is malformed.
 
 Several lines are told as the one list that they are in HTTP: gRPC would pass on the last parent as if it were the only.
@@ -150,10 +157,10 @@ def _decoded(header: str, value: str) -> Iterable[bytes]:
 
 
 def outgoing(
-    metadata: MetadataPairs, trailers: MetadataPairs = (), echo: Sequence[str] = ("A2A-Extensions",)
+    metadata: MetadataPairs, trailers: MetadataPairs = (), echo: Sequence[str] = (EXTENSIONS_HEADER,)
 ) -> Sequence[tuple[str, str]]:
     """Name metadata as grpc-gateway does; active extensions also under the protocol's own names (SPAR-02)."""
-    headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
+    headers = [("Grpc-MetadataPairs-" + name, _text(value)) for name, value in metadata]
     headers += [("Grpc-Trailer-" + name, _text(value)) for name, value in trailers if not name.startswith("grpc-")]
     headers += [(own, _text(value)) for name, value in metadata if name == EXTENSIONS for own in echo]
     return headers
@@ -165,11 +172,6 @@ def _text(value: str | bytes) -> str:
         return base64.b64encode(value).decode()
     return value if value.isascii() and value.isprintable() else _UNPRINTABLE.sub("?", value)
 
-
-A2A = "application/a2a+json"
-JSON = "application/json"
-SSE = "text/event-stream"
-NDJSON = "application/x-ndjson"
 
 _LONGEST = 1024
 _WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
@@ -183,13 +185,13 @@ def accepted_types(headers: MultiMapping[str]) -> str | None:
 
 def answer_type(accept: str | None) -> str:
     """The type of an answer."""
-    return A2A if accept is None or accept == "*/*" else _best(accept, (A2A, JSON))
+    return A2A_JSON if accept is None or accept == "*/*" else _best(accept, (A2A_JSON, JSON))
 
 
 def plain_answer_type(accept: str | None) -> str:
     """The type of an answer where there is only plain JSON; whoever takes A2A's takes that (CONF-04)."""
     if accept is not None and accept != "*/*":
-        _best(accept, (JSON, A2A))
+        _best(accept, (JSON, A2A_JSON))
     return JSON
 
 
@@ -203,7 +205,7 @@ def stream_type(accept: str | None) -> str:
     """The type of a stream. A client that asks for plain JSON everywhere still gets the only form that A2A has."""
     if accept is None or accept == SSE:
         return SSE
-    best = _best(accept, (SSE, NDJSON, A2A, JSON), told=2)
+    best = _best(accept, (SSE, NDJSON, A2A_JSON, JSON), told=2)
     return best if best == NDJSON else SSE
 
 
@@ -212,10 +214,10 @@ def error_type(accept: str | None) -> str:
     try:
         return answer_type(accept)
     except A2AError:
-        return A2A
+        return A2A_JSON
 
 
-def must_be_json(content_type: str | None, types: Sequence[str] = (A2A, JSON)) -> None:
+def must_be_json(content_type: str | None, types: Sequence[str] = (A2A_JSON, JSON)) -> None:
     """Refuse a body of another type before it is parsed (MEDI-05); none at all counts as JSON."""
     if content_type is None or content_type in types or _bare(content_type) in types:
         return

@@ -3,35 +3,26 @@
 import pytest
 from multidict import CIMultiDict
 
-from a2a_gateway.requests.headers import (
-    A2A,
-    JSON,
-    NDJSON,
-    SSE,
-    accepted_types,
-    answer_type,
-    error_type,
-    must_be_json,
-    stream_type,
-)
+from a2a_gateway.requests.headers import accepted_types, answer_type, error_type, must_be_json, stream_type
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON, SSE
 
 UNARY = [
-    (None, A2A),
-    ("", A2A),
-    ("*/*", A2A),
-    ("application/*", A2A),
+    (None, A2A_JSON),
+    ("", A2A_JSON),
+    ("*/*", A2A_JSON),
+    ("application/*", A2A_JSON),
     ("application/json", JSON),
-    ("application/a2a+json", A2A),
+    ("application/a2a+json", A2A_JSON),
     ("APPLICATION/JSON", JSON),
     ("application/json; charset=utf-8", JSON),
-    ("application/json, application/a2a+json", A2A),  # ours to choose among equals
-    ("application/json, text/plain, */*", A2A),  # it allows more than JSON (CONF-04)
+    ("application/json, application/a2a+json", A2A_JSON),  # ours to choose among equals
+    ("application/json, text/plain, */*", A2A_JSON),  # it allows more than JSON (CONF-04)
     ("application/a2a+json;q=0.5, application/json", JSON),
     ("application/a2a+json;q=0, */*", JSON),
-    ("application/json;q=0, */*;q=0.1", A2A),
+    ("application/json;q=0, */*;q=0.1", A2A_JSON),
     ("text/html, application/json;q=0.2, */*;q=0.1", JSON),
-    ("text/html, *;q=.2", A2A),  # as Java's HttpURLConnection writes it
+    ("text/html, *;q=.2", A2A_JSON),  # as Java's HttpURLConnection writes it
     ("application/json;q=1.0;ext=1", JSON),
     ("application/json;q=banana", JSON),
     ("application/json;q=nan, application/a2a+json;q=0.9", JSON),
@@ -54,7 +45,7 @@ def test_a_client_that_wants_none_of_them_is_told_what_there_is(header: str) -> 
         answer_type(header)
     assert caught.value.reason is Reason.NOT_ACCEPTABLE
     assert "application/a2a+json, application/json" in caught.value.message
-    assert error_type(header) == A2A  # an explanation it gets all the same
+    assert error_type(header) == A2A_JSON  # an explanation it gets all the same
 
 
 @pytest.mark.req("MEDI-04")

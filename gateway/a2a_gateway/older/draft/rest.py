@@ -16,9 +16,10 @@ from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.older.draft.requests import request_of
 from a2a_gateway.older.draft.routes import DISCOVERY
 from a2a_gateway.older.v0_3.speech import Ask, Speech
-from a2a_gateway.requests.headers import NDJSON, accepted_types, stream_type
+from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Table
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.names import NDJSON
 
 
 @dataclass(frozen=True, slots=True, eq=False)

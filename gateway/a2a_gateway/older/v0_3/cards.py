@@ -19,12 +19,13 @@ from a2a_gateway.older.v0_3 import profiles
 from a2a_gateway.older.v0_3.answers import OTHERWISE
 from a2a_gateway.older.v0_3.speech import Ask, Speech
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.requests.headers import JSON, accepted_types
+from a2a_gateway.requests.headers import accepted_types
 from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.dialects import V1, words
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import JSON
 
 OLD_DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["OldDiscovery"]
 _PUBLIC: Final = OLD_DISCOVERY.methods_by_name["GetAgentCard"]

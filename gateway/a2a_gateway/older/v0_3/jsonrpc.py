@@ -22,8 +22,9 @@ from a2a_gateway.older.v0_3.answers import RPCS
 from a2a_gateway.older.v0_3.speech import new_ask
 from a2a_gateway.older.v0_3.speeches import Speeches
 from a2a_gateway.older.v0_3.tenants import without_tenant
-from a2a_gateway.requests.headers import JSON, SSE, accepted_types
+from a2a_gateway.requests.headers import accepted_types
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import JSON, SSE
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
 _CARD: Final = "agent/getAuthenticatedExtendedCard"

@@ -18,11 +18,12 @@ from a2a_gateway.older.v0_3.requests import Request, request_of
 from a2a_gateway.older.v0_3.speech import Ask, Speech
 from a2a_gateway.older.v0_3.speeches import Speeches
 from a2a_gateway.older.v0_3.tenants import without_tenant
-from a2a_gateway.requests.headers import NDJSON, accepted_types, stream_type
+from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects.evidence import Dialect
 from a2a_server.protocol.errors import A2AError, Violation, refuse
+from a2a_server.protocol.names import NDJSON
 
 
 @dataclass(frozen=True, slots=True, eq=False)
