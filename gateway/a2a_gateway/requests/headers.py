@@ -160,7 +160,7 @@ def outgoing(
     metadata: MetadataPairs, trailers: MetadataPairs = (), echo: Sequence[str] = (EXTENSIONS_HEADER,)
 ) -> Sequence[tuple[str, str]]:
     """Name metadata as grpc-gateway does; active extensions also under the protocol's own names (SPAR-02)."""
-    headers = [("Grpc-MetadataPairs-" + name, _text(value)) for name, value in metadata]
+    headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
     headers += [("Grpc-Trailer-" + name, _text(value)) for name, value in trailers if not name.startswith("grpc-")]
     headers += [(own, _text(value)) for name, value in metadata if name == EXTENSIONS for own in echo]
     return headers
