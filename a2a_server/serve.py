@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
+from grpc.aio import ServerInterceptor
 
 from a2a_gateway.app import Gateway
 from a2a_gateway.cards.cards import Legacy, doors_at, old_doors_at
@@ -35,14 +36,13 @@ from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.superset import superset
 from a2a_server.settings import Settings
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.pem import PemFile, authorities, identity
+from a2a_server.transport.address import Address
+from a2a_server.transport.certificates import PemFile, authorities, identity, server_context
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
-from a2a_server.transport.grpc.tls import server_context
 from a2a_server.transport.grpc.watchdog import Watchdog
 from a2a_server.transport.local import LocalUpstream
-from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import standard
 from a2a_server.whereabouts import base_of, interface_of, issuer_of, old_interface_of
 
@@ -62,8 +62,8 @@ class Doors:
     http_at: Address | None = None
 
     @classmethod
-    def take(cls, settings: Settings, stack: AsyncExitStack) -> Doors:
-        grpc = GrpcDoor(settings.transport, settings.tls)
+    def take(cls, settings: Settings, stack: AsyncExitStack, interceptors: Sequence[ServerInterceptor] = ()) -> Doors:
+        grpc = GrpcDoor(settings.transport, settings.tls, interceptors)
         stack.push_async_callback(grpc.stop, None)
         grpc_at = grpc.listen(Address.parse(settings.grpc))
         if not settings.http:
@@ -119,14 +119,19 @@ class Server:
 
 
 @asynccontextmanager
-async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
-    """Serve an agent for as long as the context lasts, then drain and close everything."""
+async def running(
+    settings: Settings, agent: Agent, *, steps: Sequence[Step] = (), interceptors: Sequence[ServerInterceptor] = ()
+) -> AsyncIterator[Server]:
+    """Serve an agent for as long as the context lasts, then drain and close everything.
+
+    `steps` run for every call after the standard ones; `interceptors` are those of grpc.aio, for every gRPC call.
+    """
     async with AsyncExitStack() as stack:
-        doors = Doors.take(settings, stack)
+        doors = Doors.take(settings, stack, interceptors)
         store = store_of(settings)
         await store.open()
         stack.push_async_callback(store.close)
-        server = await _open(settings, agent, store, doors, stack)
+        server = await _open(settings, agent, store, doors, stack, steps)
         streams, watchdog = server.pipeline.streams, Watchdog(settings.loop_block_warning)
         streams.start()
         watchdog.start()
@@ -143,7 +148,9 @@ async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
         yield server
 
 
-async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
+async def _open(
+    settings: Settings, agent: Agent, store: Store, doors: Doors, stack: AsyncExitStack, steps: Sequence[Step]
+) -> Server:
     authenticator = authenticator_of(settings)
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = SystemClock()
@@ -167,7 +174,8 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
         delivery=delivery,
     )
     await core.start()
-    pipeline = Pipeline(core.operations, standard(authenticator, rules_of(settings, core.card)), streams_of(settings))
+    standing = standard(authenticator, rules_of(settings, core.card))
+    pipeline = Pipeline(core.operations, (*standing, *steps), streams_of(settings))
     servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
     await doors.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
     if doors.http is not None:

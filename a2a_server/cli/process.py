@@ -21,7 +21,7 @@ from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
 from a2a_server.serve import UNUSABLE, Server, relaying, running
 from a2a_server.settings import Auth, Settings
-from a2a_server.transport.grpc.address import Address, StartError
+from a2a_server.transport.address import Address, StartError
 
 REQUEST = '{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 
