@@ -67,4 +67,4 @@ def _private(tree: ast.Module) -> Iterator[str]:
 
 
 def _is_private(text: str) -> bool:
-    return text.startswith("grpc.") and "._" in text or (text.startswith("_") and text[1:2].isalpha())
+    return (text.startswith("grpc.") and "._" in text) or (text.startswith("_") and text[1:2].isalpha())
