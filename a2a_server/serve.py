@@ -30,7 +30,7 @@ from a2a_server.parts import (
     store_of,
     streams_of,
 )
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.superset import superset
@@ -118,7 +118,7 @@ class Server:
 
 
 @asynccontextmanager
-async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
+async def running(settings: Settings, agent: AgentPort) -> AsyncIterator[Server]:
     """Serve an agent for as long as the context lasts, then drain and close everything."""
     async with AsyncExitStack() as stack:
         doors = Doors.take(settings, stack)
@@ -142,7 +142,7 @@ async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
         yield server
 
 
-async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
+async def _open(settings: Settings, agent: AgentPort, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
     authenticator = authenticator_of(settings)
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = SystemClock()

@@ -7,7 +7,7 @@ import struct
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import unwrap, wrap
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.names import REPLAY_URI
 
 _DOUBLE = struct.Struct("<d")

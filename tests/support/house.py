@@ -31,7 +31,7 @@ from a2a_server.operations.core import Core
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.operations.turns.unattended import Unattended
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
@@ -56,7 +56,6 @@ __all__ = [
     "Call",
     "ChannelUpstream",
     "Core",
-    "Delivery",
     "Entries",
     "Extensions",
     "Gateway",
@@ -69,6 +68,7 @@ __all__ = [
     "MemoryStore",
     "OldOptions",
     "Position",
+    "PushOptions",
     "Rules",
     "Scope",
     "Sealing",

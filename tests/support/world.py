@@ -18,9 +18,9 @@ from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.rpc.cards import CardBook
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
@@ -89,7 +89,7 @@ class World:
 
 @asynccontextmanager
 async def serving(  # noqa: PLR0913 - every part may be replaced
-    agent: Agent,
+    agent: AgentPort,
     *,
     store: Store | None = None,
     clock: Clock | None = None,
@@ -99,7 +99,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     grpc_options: GrpcOptions | None = None,
     streams: StreamOptions | None = None,
     push_notifications: bool = False,
-    delivery: Delivery | None = None,
+    delivery: PushOptions | None = None,
     observers: Sequence[Observer] = (),
     keep_open_on_input: bool = False,
     answer_by_reference: bool = False,
