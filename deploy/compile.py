@@ -19,8 +19,8 @@ MODULES = {
     "a2a_gateway": "app calls jsonrpc profiles rest",
     "a2a_gateway/http": "body cors outbox replies",
     "a2a_gateway/older/v0_3": "jsonrpc schemes speech speeches",
-    "a2a_gateway/requests": "accept binding content headers proxies",
-    "a2a_gateway/routing": "routes",
+    "a2a_gateway/requests": "binding headers proxies",
+    "a2a_gateway/routing": "table",
     "a2a_server/adapters": "clock",
     "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "places",
@@ -34,9 +34,9 @@ MODULES = {
         " writer"
     ),
     "a2a_server/ports": "entry turn_request write",
-    "a2a_server/protocol/codec": "codec memo text times",
+    "a2a_server/protocol/codec": "codec times",
     "a2a_server/protocol/dialects": "answers input_requests kind kind_parts members parts sends spelling times",
-    "a2a_server/transport": "local pipeline tenants versions",
+    "a2a_server/transport": "local pipeline steps",
 }
 """What a call spends its time in.
 

@@ -8,7 +8,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, note
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.codec.values import read_struct
+from a2a_server.protocol.codec.wellknown import read_struct
 from a2a_server.protocol.dialects import kept
 from a2a_server.protocol.dialects.kept import Json
 from a2a_server.protocol.dialects.tool_parts import KINDS

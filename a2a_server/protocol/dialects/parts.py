@@ -11,7 +11,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.compiler import Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, key_path, note
 from a2a_server.protocol.codec.leftovers import Leftovers, clash
-from a2a_server.protocol.codec.values import read_struct, read_value, write_struct, write_value
+from a2a_server.protocol.codec.wellknown import read_struct, read_value, write_struct, write_value
 from a2a_server.protocol.dialects import kept
 from a2a_server.protocol.dialects.kept import Json
 from a2a_server.protocol.names import COMPAT, JSON

@@ -6,7 +6,7 @@ from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.faults import WRONG, complain, note
-from a2a_server.protocol.codec.values import read_struct
+from a2a_server.protocol.codec.wellknown import read_struct
 from a2a_server.protocol.dialects import kept
 from a2a_server.protocol.dialects.kept import Json
 from a2a_server.protocol.names import COMPAT, INPUT_REQUEST_URI

@@ -18,9 +18,9 @@ from a2a_gateway.http.replies import Reply
 from a2a_gateway.older.v0_3 import profiles
 from a2a_gateway.older.v0_3.answers import OTHERWISE
 from a2a_gateway.older.v0_3.speech import Ask, Speech
-from a2a_gateway.requests import accept
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.routing.routes import Match, Table, Unknown, WrongVerb
+from a2a_gateway.requests.headers import accepted_types
+from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.dialects import V1, words
@@ -88,7 +88,7 @@ class OldCards:
     async def _serve(self, request: web.BaseRequest, match: Match, query: str) -> Reply:
         method, calls, parameters = match.route.method, self.speech.calls, query_of(query)
         calls.profile.check(versions_asked(request, parameters))
-        kind = calls.profile.unary(None if method is _PUBLIC else accept.asked(request.headers))
+        kind = calls.profile.unary(None if method is _PUBLIC else accepted_types(request.headers))
         message = bind(match, parameters, b"", calls.profile.codec, max_depth=calls.options.max_depth)
         told = await self.speech.answer(Ask(request, parameters, _MEANT[method], message))
         if method is not _PUBLIC:

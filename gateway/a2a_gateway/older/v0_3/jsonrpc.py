@@ -22,7 +22,7 @@ from a2a_gateway.older.v0_3.answers import RPCS
 from a2a_gateway.older.v0_3.speech import new_ask
 from a2a_gateway.older.v0_3.speeches import Speeches
 from a2a_gateway.older.v0_3.tenants import without_tenant
-from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import accepted_types
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, SSE
 
@@ -128,7 +128,7 @@ class OldJsonRpc:
 
 def _reads_streams_alone(request: web.BaseRequest) -> bool:
     """As all official clients of 0.3, which make nothing of JSON here. Some say that they take anything, besides."""
-    asked = accept.asked(request.headers) or ""
+    asked = accepted_types(request.headers) or ""
     return SSE in asked and JSON not in asked
 
 

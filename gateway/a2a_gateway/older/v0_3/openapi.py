@@ -14,7 +14,7 @@ from a2a_gateway.openapi.paths import path_of
 from a2a_gateway.openapi.query import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.schema import descriptor_of

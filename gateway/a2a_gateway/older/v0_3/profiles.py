@@ -8,7 +8,7 @@ from multidict import istr
 
 from a2a_gateway.older.v0_3.errors import OldFailure
 from a2a_gateway.profiles import Profile
-from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import plain_answer_type, plain_error_type
 from a2a_server.protocol.dialects import Spelling, words
 from a2a_server.protocol.dialects.words import Words
 from a2a_server.protocol.names import EXTENSIONS as EXTENSIONS_OF_1_0
@@ -38,8 +38,8 @@ def _profile(spelling: Spelling, told: Words, signs: str) -> Profile:
         last=spelling.last,
         codes="1.0.0",
         failure=OldFailure,
-        unary=accept.plain,
-        refusal=accept.plain_of_error,
+        unary=plain_answer_type,
+        refusal=plain_error_type,
         extensions=EXTENSIONS,
         metadata=_TOLD,
         accepts="0.3",
