@@ -38,6 +38,9 @@ from a2a_server.transport.streams import OpenStreams
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
 
+FEW = GrpcOptions(accept_ahead=2)
+"""Calls asked for in advance: enough for a test, and each costs every start and stop of a server."""
+
 DOOR: Door = "grpc"
 """The door that clients use where a test names none; tests/bindings runs its tests through each."""
 
@@ -119,7 +122,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     authenticator = authenticator or Anonymous()
     streams = streams or StreamOptions()
     await store.open()
-    door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
+    door = GrpcDoor(grpc_options or FEW, Tls())
     port = door.listen(Address("127.0.0.1", 0)).port
     doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
     interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]
