@@ -36,7 +36,7 @@ MODULES = {
     "a2a_server/ports": "entry turn_request write",
     "a2a_server/protocol/codec": "codec times",
     "a2a_server/protocol/dialects": "answers input_requests kind kind_parts members parts sends spelling times",
-    "a2a_server/transport": "local pipeline tenants versions",
+    "a2a_server/transport": "local pipeline steps",
 }
 """What a call spends its time in.
 

@@ -22,11 +22,12 @@ from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.hooks import Which
 from a2a_server.ports.store import TaskQuery
 from tests.e2e.processes import serving
+from tests.support.effort import effort
 from tests.support.house import Scope, SqliteStore, TaskFilter
 from tests.support.receivers import Received, Receiver, receiver
 from tests.support.world import say
 
-ROUNDS = 20
+ROUNDS = effort(4, everything=20)
 LONGEST = 0.4
 """The longest that a server lives under load, in seconds."""
 CLIENTS = 4

@@ -20,9 +20,10 @@ import pytest
 from a2a_server.ports.kept import Lease
 from a2a_server.ports.store import TaskQuery
 from tests.conformance.authors import ANN, COMPLETED, Author, config
+from tests.support.effort import effort
 from tests.support.house import SqliteStore, TaskFilter
 
-ROUNDS = 20
+ROUNDS = effort(5, everything=20)
 WRITERS = 16
 
 ROOT = Path(__file__).parents[2]
