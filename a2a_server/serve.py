@@ -10,8 +10,8 @@ from functools import partial
 import structlog
 
 from a2a_gateway.app import Gateway
-from a2a_gateway.cards.cards import Legacy, doors_at, old_doors_at
-from a2a_gateway.cards.file import CardFileError, WithCard, read_card
+from a2a_gateway.cards.agent_card import Legacy, doors_at, old_doors_at
+from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_gateway.http.door import HttpDoor
 from a2a_gateway.http.drain import Drainable

@@ -6,7 +6,7 @@ need; a test of one part's insides belongs to tests/unit, beside that part, and 
 """
 
 from a2a_gateway.app import Gateway
-from a2a_gateway.cards.file import WithCard
+from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.http.door import HttpDoor
 from a2a_server.adapters.auth.anonymous import Anonymous
