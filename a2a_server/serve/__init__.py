@@ -20,8 +20,8 @@ import structlog
 from grpc.aio import ServerInterceptor
 
 from a2a_gateway.app import Gateway
-from a2a_gateway.cards.cards import Legacy
-from a2a_gateway.cards.file import CardFileError, WithCard, read_card
+from a2a_gateway.cards.agent_card import Legacy
+from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_gateway.http.door import HttpDoor
 from a2a_gateway.http.drain import Drainable
@@ -30,7 +30,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
@@ -143,7 +143,7 @@ class Server:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, agent: Agent, *, steps: Sequence[Step] = (), interceptors: Sequence[ServerInterceptor] = ()
+    settings: Settings, agent: AgentPort, *, steps: Sequence[Step] = (), interceptors: Sequence[ServerInterceptor] = ()
 ) -> AsyncIterator[Server]:
     """Serve an agent for as long as the context lasts, then drain and close everything.
 
@@ -177,7 +177,7 @@ async def running(
         yield server
 
 
-def core_of(settings: Settings, agent: Agent, store: Store, doors: Doors, security: CardSecurity) -> Core:
+def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, security: CardSecurity) -> Core:
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = SystemClock()
     delivery = delivery_of(settings, clock, issuer_of(settings, base, doors.grpc_at))

@@ -11,7 +11,7 @@ import orjson
 import structlog
 from pydantic import SecretStr
 
-from a2a_gateway.cards.cards import doors_at, old_doors_at
+from a2a_gateway.cards.agent_card import doors_at, old_doors_at
 from a2a_proto import a2a_pb2 as pb
 from a2a_server import __version__
 from a2a_server.adapters.auth.anonymous import Anonymous
@@ -21,11 +21,11 @@ from a2a_server.adapters.sealing import Sealing, sealing_keys
 from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push.delivery import Delivery, Form
+from a2a_server.operations.push.delivery import Form, PushOptions
 from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.hooks import Books
+from a2a_server.ports.push import PushAdmin
 from a2a_server.ports.store import Store, StoreRefused
 from a2a_server.protocol import dialects
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
@@ -117,14 +117,14 @@ def forms_of() -> Mapping[str, Form]:
     }
 
 
-def delivery_of(settings: Settings, clock: Clock, issuer: str) -> Delivery | None:
+def delivery_of(settings: Settings, clock: Clock, issuer: str) -> PushOptions | None:
     """None where webhooks are switched off. `issuer` signs them unless the settings name another."""
     push = settings.push
     if not push.enabled:
         return None
     if push.allow_loopback:
         log.warning("push.loopback_allowed", why="for development only: callers can reach what listens on this machine")
-    return Delivery(
+    return PushOptions(
         sender=sender_of(push, clock, push.issuer or issuer),
         sealer=Sealing(_keys(sealing_keys, push.secret_keys)),
         forms=forms_of(),
@@ -147,7 +147,7 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
     )
 
 
-def books_of(settings: Settings) -> Books:
+def books_of(settings: Settings) -> PushAdmin:
     """What operators look into; a server may be using the same file."""
     if settings.store == MEMORY:
         raise StoreRefused("store = 'memory:': what it holds is known to the server's own process alone")
