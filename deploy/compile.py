@@ -25,14 +25,11 @@ MODULES = {
     "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "places",
     "a2a_server/agents": "artifact feed state",
-    "a2a_server/domain": "compiled events lifecycle pieces reducer syntax trace validation wire",
-    "a2a_server/operations": "gates ids services",
-    "a2a_server/operations/log": "log",
+    "a2a_server/domain": "compiled events lifecycle reducer syntax trace validation wire",
+    "a2a_server/operations": "capabilities services",
+    "a2a_server/operations/log": "readers snapshot writer",
     "a2a_server/operations/rpc": "send",
-    "a2a_server/operations/turns": (
-        "batch briefing first_step idempotency image job moves outlet receipts run runs signals slots subject ticket"
-        " writer"
-    ),
+    "a2a_server/operations/turns": "idempotency live_task pending_send sending slots turn_events turn_input",
     "a2a_server/ports": "entry turn_request write",
     "a2a_server/protocol/codec": "codec memo text times",
     "a2a_server/protocol/dialects": "answers input_requests kind kind_parts members parts sends spelling times",

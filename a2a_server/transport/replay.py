@@ -7,7 +7,7 @@ import struct
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.wire import unwrap, wrap
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.operations.log.replay import NAME, URI
+from a2a_server.operations.log.task_stream import NAME, URI
 from a2a_server.ports.entry import Entry
 
 __all__ = ["NAME", "URI", "numbered"]

@@ -29,13 +29,12 @@ from a2a_server.domain.webhooks import Policy as WebhookPolicy
 from a2a_server.domain.withholding import REDACTED
 from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
-from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.log.replay import URI as REPLAY
+from a2a_server.operations.log.task_stream import URI as REPLAY
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from a2a_server.operations.push.delivery import Delivery
-from a2a_server.operations.turns.timeouts import InputTimeouts
-from a2a_server.operations.turns.unattended import Unattended
+from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.protocol.v0_3.options import Options as OldOptions
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.grpc.address import Address, StartError
@@ -63,6 +62,7 @@ __all__ = [
     "Gateway",
     "GrpcOptions",
     "HttpDoor",
+    "IdleTask",
     "Ids",
     "InputRequest",
     "InputTimeouts",
@@ -85,7 +85,6 @@ __all__ = [
     "Tls",
     "Trace",
     "UnaryOperation",
-    "Unattended",
     "WebhookPolicy",
     "WebhookSender",
     "WithCard",

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.operations.log.replay import URI
+from a2a_server.operations.log.task_stream import URI
 from a2a_server.operations.rpc.stream import Endings
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import Credentials
