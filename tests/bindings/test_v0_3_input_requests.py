@@ -12,7 +12,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import INPUT_REQUESTS
 from a2a_server.ports.store import Store
-from a2a_server.protocol.dialects.tool_parts import MEMBERS_URI
+from a2a_server.protocol.names import MEMBERS_URI
 from tests.bindings.actors import COMPLETED, INPUT
 from tests.support import old
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, texts

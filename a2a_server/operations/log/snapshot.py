@@ -7,7 +7,6 @@ from typing import Protocol
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis, reason_of
-from a2a_server.domain.fields import which_of
 from a2a_server.domain.lifecycle import STOPPING
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
 from a2a_server.domain.scope import Scope
@@ -61,7 +60,7 @@ class Snapshot:
 
     def fold(self, event: pb.StreamResponse, size: int) -> None:
         """Take an event in; `size` is its length on the wire."""
-        kind = which_of(event, "payload")
+        kind = event.WhichOneof("payload")
         if kind == "artifact_update":
             self._shelf.apply(event.artifact_update, size)
             self._shelf_wire = None

@@ -15,8 +15,8 @@ from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis, next_status_ms, set_time
+from a2a_server.domain.input_requests import kept_of
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL, is_stopping, is_terminal
-from a2a_server.domain.withholding import kept_of
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.services import Services
 from a2a_server.operations.turns.pending_send import DirectReply

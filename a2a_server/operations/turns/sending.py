@@ -9,11 +9,9 @@ from functools import partial
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import set_time
-from a2a_server.domain.fields import has
-from a2a_server.domain.input_requests import check_answer, open_request, results_in
+from a2a_server.domain.input_requests import check_answer, open_request, results_in, sensitive_request
 from a2a_server.domain.lifecycle import INPUT, is_terminal
 from a2a_server.domain.validation import may_exist
-from a2a_server.domain.withholding import sensitive_request
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.push.config_bound import find_twin
@@ -238,7 +236,7 @@ async def _confirmed(live: LiveTask, pending: PendingSend) -> PendingSend:
 
 def _brings_config(request: pb.SendMessageRequest) -> bool:
     """Whether a push config comes along."""
-    return has(request, "configuration") and has(request.configuration, "task_push_notification_config")
+    return request.HasField("configuration") and request.configuration.HasField("task_push_notification_config")
 
 
 def _addressee(message: pb.Message, references: Sequence[pb.Task]) -> str:

@@ -15,14 +15,15 @@ from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.compiled import checker_of, readable
+from a2a_server.domain.checkers import checker_of
+from a2a_server.domain.demands import faults_of
 from a2a_server.domain.events import millis, next_status_ms, set_time
-from a2a_server.domain.fields import has, which_of
-from a2a_server.domain.input_requests import UNDECLARED, URI
+from a2a_server.domain.free_form import readable
+from a2a_server.domain.input_requests import UNDECLARED
 from a2a_server.domain.lifecycle import MOVES, TERMINAL, may_move
-from a2a_server.domain.structure import faults_of
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 if TYPE_CHECKING:
     from a2a_server.operations.turns.live_task import LiveTask
@@ -53,7 +54,7 @@ class TurnEvents:
     # -- events
 
     def emit(self, event: pb.StreamResponse) -> None:
-        match which_of(event, "payload"):
+        match event.WhichOneof("payload"):
             case "artifact_update":
                 self._artifact(event)
             case "status_update":
@@ -73,7 +74,7 @@ class TurnEvents:
         self._check_status(update, status)
         if self.over or not may_move(writer.state, state):
             return self._drop(event, f"{_name(writer.state)} → {_name(state)} is not allowed")
-        given = millis(status.timestamp) if has(status, "timestamp") else self._live.services.clock.now_ms()
+        given = millis(status.timestamp) if status.HasField("timestamp") else self._live.services.clock.now_ms()
         set_time(status.timestamp, next_status_ms(writer.status_ms, given))
         if state == pb.TASK_STATE_COMPLETED and self._live.waiting:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
@@ -88,11 +89,11 @@ class TurnEvents:
             self._live.record(event)
 
     def _check_status(self, update: pb.TaskStatusUpdateEvent, status: pb.TaskStatus) -> None:
-        if has(status, "message"):
+        if status.HasField("message"):
             self._voice(status.message)
-            if URI in status.message.extensions and not self._live.services.input_requests:
+            if INPUT_REQUEST_URI in status.message.extensions and not self._live.services.input_requests:
                 raise InvalidAgentResponse(UNDECLARED)
-        elif status.state in MOVES and not has(update, "metadata"):
+        elif status.state in MOVES and not update.HasField("metadata"):
             return  # as most: nothing in it can be wrong
         if not _sound_status(update):
             _complain("status_update", update)
@@ -101,7 +102,7 @@ class TurnEvents:
         update, writer = event.artifact_update, self._writer
         artifact = update.artifact  # held, or every access below would make it anew
         self._check_address(update)
-        if not _sound_artifact(artifact) or (has(update, "metadata") and not readable(update.metadata)):
+        if not _sound_artifact(artifact) or (update.HasField("metadata") and not readable(update.metadata)):
             _complain("artifact_update", update)
         if self.over or writer.state in TERMINAL:
             return self._drop(event, "the turn is over")

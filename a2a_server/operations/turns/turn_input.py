@@ -10,7 +10,6 @@ from dataclasses import asdict
 from functools import partial
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.fields import has
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
@@ -69,7 +68,7 @@ class TurnInput:
         """What the agent is told when the turn begins."""
         call, request, plan = self.call, self.request, self.plan
         self.plan = None
-        accepted = request.configuration.accepted_output_modes if has(request, "configuration") else ()
+        accepted = request.configuration.accepted_output_modes if request.HasField("configuration") else ()
         return TurnRequest(
             writer.task_id,
             writer.context_id,

@@ -22,9 +22,9 @@ from a2a_gateway.http.backlog import NOTHING, Backlog, Text
 from a2a_gateway.http.outbox import Outbox
 from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.http.strange import strange_request
-from a2a_gateway.requests import accept
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.names import A2A_JSON
+from a2a_server.protocol.options import GatewayOptions
 
 Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
 
@@ -67,7 +67,7 @@ class Protocol(web.RequestHandler):
         handler: Handler,
         *,
         loop: asyncio.AbstractEventLoop,
-        options: Options,
+        options: GatewayOptions,
         outbox: Outbox,
         backlog: Backlog,
         draining: bool,
@@ -346,7 +346,7 @@ class Protocol(web.RequestHandler):
 
 def last_words(failure: Failure) -> Reply:
     """The answer to what is no request of A2A; the connection ends with it."""
-    answer = Reply(failure.rest(), accept.A2A, failure.headers, status=failure.http)
+    answer = Reply(failure.rest(), A2A_JSON, failure.headers, status=failure.http)
     answer.closes = True
     return answer
 
@@ -357,7 +357,7 @@ def _check(message: RawRequestMessage, most: int) -> None:
         raise A2AError(Reason.HEADERS_TOO_LARGE, f"All headers together may have at most {most} bytes.")
 
 
-def _refusal(error: BaseException | None, options: Options) -> A2AError:
+def _refusal(error: BaseException | None, options: GatewayOptions) -> A2AError:
     if isinstance(error, LineTooLong):
         limit = error.args[1]
         if limit == options.max_url_bytes:

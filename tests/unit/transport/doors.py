@@ -18,13 +18,14 @@ from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.entry import Entry
 from a2a_server.protocol.errors import ErrorCodes
+from a2a_server.protocol.names import STATUS_DETAILS
 from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.grpc.options import GrpcOptions, Tls
 from a2a_server.transport.grpc.server import SERVICES, GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.grpc.status import DETAILS
-from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.steps import Rules, standard
 from a2a_server.transport.streams import OpenStreams
 
 
@@ -122,7 +123,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     }
     registry = streams or OpenStreams()
     registry.start()
-    pipeline = Pipeline(served, authenticator or Anonymous(), rules or Rules(), registry)
+    pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or Rules()), registry)
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
     door = GrpcDoor(options or GrpcOptions(), tls or Tls())
     address = door.listen(Address("127.0.0.1", port))
@@ -164,7 +165,7 @@ async def refused(call: Callable[[], Awaitable[object]]) -> Refusal:
 
 def refusal_of(error: grpc.aio.AioRpcError) -> Refusal:
     trailers = dict(cast("Any", error.trailing_metadata()))
-    status = status_pb2.Status.FromString(cast("bytes", trailers.get(DETAILS, b"")))
+    status = status_pb2.Status.FromString(cast("bytes", trailers.get(STATUS_DETAILS, b"")))
     info, fields, retry_after = None, {}, None
     for detail in status.details:
         match detail.type_url.removeprefix("type.googleapis.com/google.rpc."):
