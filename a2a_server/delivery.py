@@ -14,9 +14,9 @@ from pydantic import SecretStr
 from a2a_server.adapters.sealing import Sealing, sealing_keys
 from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push.delivery import Delivery, Form
+from a2a_server.operations.push.delivery import Form, PushOptions
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.hooks import Books
+from a2a_server.ports.push import PushAdmin
 from a2a_server.ports.store import StoreRefused
 from a2a_server.protocol import dialects
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
@@ -46,14 +46,14 @@ def forms_of() -> Mapping[str, Form]:
     }
 
 
-def delivery_of(settings: Settings, clock: Clock, issuer: str) -> Delivery | None:
+def delivery_of(settings: Settings, clock: Clock, issuer: str) -> PushOptions | None:
     """None where webhooks are switched off. `issuer` signs them unless the settings name another."""
     push = settings.push
     if not push.enabled:
         return None
     if push.allow_loopback:
         log.warning("push.loopback_allowed", why="for development only: callers can reach what listens on this machine")
-    return Delivery(
+    return PushOptions(
         sender=sender_of(push, clock, push.issuer or issuer),
         sealer=Sealing(_keys(sealing_keys, push.secret_keys)),
         forms=forms_of(),
@@ -76,7 +76,7 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
     )
 
 
-def books_of(settings: Settings) -> Books:
+def books_of(settings: Settings) -> PushAdmin:
     """What operators look into; a server may be using the same file."""
     if settings.store == MEMORY:
         raise StoreRefused("store = 'memory:': what it holds is known to the server's own process alone")

@@ -10,8 +10,8 @@ from functools import partial
 import structlog
 
 from a2a_gateway.app import Gateway
-from a2a_gateway.cards.cards import Legacy, doors_at, old_doors_at
-from a2a_gateway.cards.file import CardFileError, WithCard, read_card
+from a2a_gateway.cards.agent_card import Legacy, doors_at, old_doors_at
+from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_gateway.http.door import HttpDoor
 from a2a_gateway.http.drain import Drainable
@@ -30,7 +30,7 @@ from a2a_server.parts import (
     store_of,
     streams_of,
 )
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.superset import superset
@@ -119,7 +119,7 @@ class Server:
 
 
 @asynccontextmanager
-async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
+async def running(settings: Settings, agent: AgentPort) -> AsyncIterator[Server]:
     """Serve an agent for as long as the context lasts, then drain and close everything."""
     async with AsyncExitStack() as stack:
         doors = Doors.take(settings, stack)
@@ -143,7 +143,7 @@ async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
         yield server
 
 
-async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
+async def _open(settings: Settings, agent: AgentPort, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
     authenticator = authenticator_of(settings)
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = SystemClock()

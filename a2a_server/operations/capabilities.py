@@ -11,8 +11,7 @@ from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.push.desk import INLINE, PushDesk
 from a2a_server.operations.services import Services
-from a2a_server.ports.agent import SKILL_KEY
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import SKILL_KEY, Plan
 from a2a_server.protocol.errors import A2AError, Reason, refuse
 from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 

@@ -11,7 +11,7 @@ from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.task_stream import Replay
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.push.desk import PushDesk
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
@@ -31,7 +31,7 @@ from a2a_server.operations.turns.recovery import Recovery
 from a2a_server.operations.turns.registry import LiveTurns
 from a2a_server.operations.turns.sending import Sending
 from a2a_server.operations.turns.slots import Slots
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
 from a2a_server.protocol.names import INPUT_REQUEST_URI
@@ -43,7 +43,7 @@ class Core:
     def __init__(  # noqa: PLR0913 - everything that varies, by keyword
         self,
         *,
-        agent: Agent,
+        agent: AgentPort,
         store: Store,
         clock: Clock,
         cards: CardBook,
@@ -51,7 +51,7 @@ class Core:
         observers: Sequence[Observer] = (),
         keep_open_on_input: bool = False,
         answer_by_reference: bool = False,
-        delivery: Delivery | None = None,
+        delivery: PushOptions | None = None,
     ) -> None:
         limits = limits or Limits()
         self.card = cards.public()

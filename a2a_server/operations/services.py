@@ -17,10 +17,10 @@ from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.push.desk import PushDesk
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.turns.slots import Slots
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.kept import Lease
-from a2a_server.ports.store import Record, Store
+from a2a_server.ports.records import Lease
+from a2a_server.ports.store import Store, StoredTask
 from a2a_server.protocol.errors import task_not_found
 
 Details = Mapping[str, str | float]
@@ -80,7 +80,7 @@ class Leases:
 class Services:
     """One per server."""
 
-    agent: Agent
+    agent: AgentPort
     """To be asked for by `agent_for`."""
     store: Store
     log: EventLog
@@ -99,19 +99,19 @@ class Services:
     answer_by_reference: bool = False
     """Whether a tool result may name its task by a reference only (XTRA-03)."""
 
-    def agent_for(self, tenant: str) -> Agent:
+    def agent_for(self, tenant: str) -> AgentPort:
         """The agent that serves the calls of a tenant. Today one agent serves them all."""
         del tenant
         return self.agent
 
-    async def find(self, scope: Scope, task_id: str) -> Record:
+    async def find(self, scope: Scope, task_id: str) -> StoredTask:
         """The stored task. Raises the same error for all tasks that the caller may not see (AUTZ-02)."""
         record = await self.store.load(scope, task_id) if may_exist(task_id) else None
         if record is None:
             raise task_not_found(task_id)
         return record
 
-    def writer(self, scope: Scope, record: Record) -> TaskWriter:
+    def writer(self, scope: Scope, record: StoredTask) -> TaskWriter:
         """A writer that continues the log of this task."""
         writer = TaskWriter(self.store, self.log, scope, record, self.limits.pending_events)
         if self.relay is not None:

@@ -15,9 +15,8 @@ from a2a_server.operations.turns.live_task import LiveTask
 from a2a_server.operations.turns.pending_send import PendingSend
 from a2a_server.operations.turns.turn_events import TurnEvents
 from a2a_server.operations.turns.turn_input import TurnInput
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import AUTH, COMPLETED, INPUT, REJECTED, WORKING, Actor, Gate, asking, at_rest, status, until
 from tests.support.world import ByHeader, as_user, kinds, refused, say, serving
 

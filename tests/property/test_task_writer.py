@@ -15,8 +15,8 @@ from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.writer import TaskWriter
-from a2a_server.ports.store import Record
-from a2a_server.ports.write import Write
+from a2a_server.ports.records import Write
+from a2a_server.ports.store import StoredTask
 from tests.property.test_domain_folding import ANSWERS, CHUNKS, SAYINGS, STATES
 
 TIMES = st.integers(0, 253_402_300_799_999)
@@ -51,7 +51,9 @@ def copied(task: pb.Task) -> pb.Task:
 
 
 def begun(store: MemoryStore) -> TaskWriter:
-    writer = TaskWriter(store, EventLog(store, lag=1_000), SCOPE, Record(copied(SUBMITTED), 0, 0), pending_limit=1_000)
+    writer = TaskWriter(
+        store, EventLog(store, lag=1_000), SCOPE, StoredTask(copied(SUBMITTED), 0, 0), pending_limit=1_000
+    )
     writer.append(pb.StreamResponse(task=SUBMITTED))
     return writer
 

@@ -12,7 +12,7 @@ import aiohttp
 import grpc
 
 from a2a_gateway.app import Gateway
-from a2a_gateway.cards.cards import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.http.door import HttpDoor
 from a2a_gateway.upstream import Upstream

@@ -6,7 +6,7 @@ need; a test of one part's insides belongs to tests/unit, beside that part, and 
 """
 
 from a2a_gateway.app import Gateway
-from a2a_gateway.cards.file import WithCard
+from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.http.door import HttpDoor
 from a2a_server.adapters.auth.anonymous import Anonymous
@@ -30,7 +30,6 @@ from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
-from a2a_server.operations.push.delivery import Delivery
 from a2a_server.operations.services import Ids
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
@@ -56,7 +55,6 @@ __all__ = [
     "ChannelUpstream",
     "Core",
     "DeclaredExtensions",
-    "Delivery",
     "Entries",
     "Gateway",
     "GrpcOptions",
@@ -69,6 +67,7 @@ __all__ = [
     "MemoryStore",
     "OldOptions",
     "Position",
+    "PushOptions",
     "Rules",
     "Scope",
     "Sealing",

@@ -18,9 +18,9 @@ from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.rpc.cards import CardBook
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
@@ -37,6 +37,9 @@ from a2a_server.transport.steps import DeclaredExtensions, Rules, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
+
+FEW = GrpcOptions(accept_ahead=2)
+"""Calls asked for in advance: enough for a test, and each costs every start and stop of a server."""
 
 DOOR: Door = "grpc"
 """The door that clients use where a test names none; tests/bindings runs its tests through each."""
@@ -89,7 +92,7 @@ class World:
 
 @asynccontextmanager
 async def serving(  # noqa: PLR0913 - every part may be replaced
-    agent: Agent,
+    agent: AgentPort,
     *,
     store: Store | None = None,
     clock: Clock | None = None,
@@ -99,7 +102,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     grpc_options: GrpcOptions | None = None,
     streams: StreamOptions | None = None,
     push_notifications: bool = False,
-    delivery: Delivery | None = None,
+    delivery: PushOptions | None = None,
     observers: Sequence[Observer] = (),
     steps: Sequence[Step] = (),
     keep_open_on_input: bool = False,
@@ -119,7 +122,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     authenticator = authenticator or Anonymous()
     streams = streams or StreamOptions()
     await store.open()
-    door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
+    door = GrpcDoor(grpc_options or FEW, Tls())
     port = door.listen(Address("127.0.0.1", 0)).port
     doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
     interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]

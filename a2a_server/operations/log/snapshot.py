@@ -11,10 +11,8 @@ from a2a_server.domain.lifecycle import STOPPING
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Head, Lease, Once, Turn
-from a2a_server.ports.write import Write
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, TaskHead, Write
 
 _TAIL_BYTES = 64 * 1024
 """A read folds at most this much tail, or as much again as the artifacts already hold: amortised, a chunk is O(1)."""
@@ -80,12 +78,12 @@ class Snapshot:
         if self._stopping and self.stop is None:
             self.stop = reason_of(status)
 
-    def take_head(self) -> Head | None:
+    def take_head(self) -> TaskHead | None:
         """The head, if it has changed since it was last taken."""
         if self._head_wire is not None:
             return None
         wire = self._head_wire = self.head.SerializeToString()
-        return Head(wire, self.head.context_id, self.state, self.status_ms)
+        return TaskHead(wire, self.head.context_id, self.state, self.status_ms)
 
     def take_artifacts(self) -> bytes | None:
         """The artifacts, if they are due. At a stop they always are: reading a resting task is reading one row."""
@@ -109,7 +107,7 @@ class BeginningTurn(Protocol):
 
     number: int
 
-    def stored(self) -> Turn: ...
+    def stored(self) -> StoredTurn: ...
 
 
 class Batch:
@@ -120,11 +118,11 @@ class Batch:
     """The right to write, where it is to be taken."""
     state: bytes | None = None
     """What the agent saved."""
-    _once: Once | None = None
+    _once: Receipt | None = None
     _now_ms = 0
     _beginning: Sequence[BeginningTurn] = ()
     _ended: Sequence[int] = ()
-    _configs: Sequence[Hook] = ()
+    _configs: Sequence[PushConfig] = ()
     _trace: Trace | None = None
     _traces: Sequence[tuple[int, Trace | None]] = ()
 
@@ -147,7 +145,7 @@ class Batch:
                 self._ended = [*self._ended, number]
             self._beginning = kept
 
-    def register(self, hook: Hook) -> None:
+    def register(self, hook: PushConfig) -> None:
         self._configs = [*self._configs, hook]
 
     def caused_by(self, trace: Trace | None, number: int) -> None:
@@ -155,7 +153,7 @@ class Batch:
             self._trace = trace
             self._traces = [*self._traces, (number, trace)]
 
-    def leave_receipt(self, once: Once, now_ms: int) -> None:
+    def leave_receipt(self, once: Receipt, now_ms: int) -> None:
         self._once, self._now_ms = once, now_ms
 
     @property
@@ -173,7 +171,7 @@ class Batch:
         entries, self.entries = self.entries, []
         head, artifacts = snapshot.take_head(), snapshot.take_artifacts()
         write = Write(scope, task_id, expected, epoch, entries, head, artifacts, self.claim)
-        write.state, write.once, write.now_ms = self.state, self._once, self._now_ms
+        write.state, write.receipt, write.now_ms = self.state, self._once, self._now_ms
         self.claim = self._once = self.state = None
         if self._beginning:
             write.begin, self._beginning = tuple([turn.stored() for turn in self._beginning]), ()

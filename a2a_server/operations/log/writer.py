@@ -21,11 +21,9 @@ from a2a_server.domain.lifecycle import may_move
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.log.snapshot import Batch, BeginningTurn, Snapshot
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Lease, Once
-from a2a_server.ports.store import Record, Repeated, Store, StoreUnavailable
-from a2a_server.ports.write import Write
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, Write
+from a2a_server.ports.store import Repeated, Store, StoredTask, StoreUnavailable
 
 if TYPE_CHECKING:
     from a2a_server.domain.scope import Scope
@@ -64,7 +62,7 @@ class TaskWriter:
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
 
-    def __init__(self, store: Store, log: EventLog, scope: Scope, record: Record, pending_limit: int) -> None:
+    def __init__(self, store: Store, log: EventLog, scope: Scope, record: StoredTask, pending_limit: int) -> None:
         """Go on where `record` ends. One with number 0 is a task that is to be created."""
         self.scope = scope
         self.task_id, self.context_id = record.task.id, record.task.context_id
@@ -175,11 +173,11 @@ class TaskWriter:
         """Record that a turn begins, or waits for its turn."""
         self._batch.begin(turn)
 
-    def register(self, hook: Hook) -> None:
+    def register(self, hook: PushConfig) -> None:
         """Add a push config that must be there before the next event (SEND-07)."""
         self._batch.register(hook)
 
-    def leave_receipt(self, once: Once, now_ms: int) -> None:
+    def leave_receipt(self, once: Receipt, now_ms: int) -> None:
         """Let the commit succeed only if nobody has sent this before (ONCE-01). It has room for one receipt."""
         self._batch.leave_receipt(once, now_ms)
 
@@ -285,7 +283,7 @@ class TaskWriter:
 
     async def _commit(self) -> None:
         write = self._batch.take(self.scope, self.task_id, self.durable, self._epoch, self._snapshot)
-        write.owe = self.on_owed is not None
+        write.notify = self.on_owed is not None
         self._committing = True
         owed = False
         refusal: Exception | None = None
@@ -321,7 +319,7 @@ class TaskWriter:
                 if not self.committed or write.claim is not None:
                     raise error
                 # Somebody else took the key in this very moment. The turn that is running must not pay for that.
-                write.once = None
+                write.receipt = None
             else:
                 if not (self.patient and self.committed) or write.claim is not None or self.closed is not None:
                     raise error

@@ -18,7 +18,7 @@ from a2a_server.operations.rpc.send import history_length
 from a2a_server.operations.services import Services
 from a2a_server.operations.turns.pending_send import PendingSend
 from a2a_server.operations.turns.sending import Sending
-from a2a_server.ports.entry import ARTIFACT, STATUS, Entry
+from a2a_server.ports.records import ARTIFACT, STATUS, Entry
 
 
 class Endings:

@@ -18,7 +18,7 @@ from a2a_server.operations.services import Services
 from a2a_server.operations.turns.idle_tasks import IdleTask
 from a2a_server.operations.turns.registry import LiveTurns
 from a2a_server.operations.turns.sending import RACES, changing_too_fast
-from a2a_server.ports.store import Record, StaleWrite, TaskQuery
+from a2a_server.ports.store import StaleWrite, StoredTask, TaskQuery
 from a2a_server.protocol.errors import A2AError, Reason
 
 _DEFAULT_PAGE = 50
@@ -82,7 +82,7 @@ class CancelTask:
         record = await self._cancel(call, request)
         return trim(record.task, None, cap=self.services.limits.history_cap)
 
-    async def _cancel(self, call: Call, request: pb.CancelTaskRequest) -> Record:
+    async def _cancel(self, call: Call, request: pb.CancelTaskRequest) -> StoredTask:
         """Whichever terminal state was recorded first stands (CANX-02)."""
         signalled = False
         for _ in range(RACES):

@@ -18,9 +18,9 @@ from a2a_server.operations.services import Services
 from a2a_server.operations.turns.pending_send import PendingSend
 from a2a_server.operations.turns.registry import LiveTurns
 from a2a_server.operations.turns.turn_input import TurnInput
+from a2a_server.ports.agent import Plan
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.kept import Once
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.records import Receipt
 from a2a_server.ports.store import Repeated, Store
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 
@@ -30,7 +30,7 @@ _REPLICA_WAIT = 60.0
 SECRET = b""
 """The fingerprint of what nobody may guess at: it is like any other, and a hash of it is not kept (XTRA-04)."""
 
-Begin = Callable[[Call, pb.SendMessageRequest, Plan, Once | None], Awaitable[PendingSend]]
+Begin = Callable[[Call, pb.SendMessageRequest, Plan, Receipt | None], Awaitable[PendingSend]]
 """Starts a send. Raises `Repeated` when somebody was faster with the same receipt."""
 
 
@@ -56,7 +56,7 @@ class RepeatableSends:
         finally:
             self._starting.pop(key).set_result(None)
 
-    async def _start(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Once) -> PendingSend:
+    async def _start(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Receipt) -> PendingSend:
         earlier = await self._receipts.find(call, once)
         while True:
             if earlier is not None and (pending := await self._repeat(call, request, earlier)) is not None:
@@ -67,9 +67,9 @@ class RepeatableSends:
                 try:
                     return await self._begin(call, request, plan, once)
                 except Repeated as repeated:  # on another replica
-                    earlier = self._receipts.same(repeated.once, once)
+                    earlier = self._receipts.same(repeated.receipt, once)
 
-    async def _repeat(self, call: Call, request: pb.SendMessageRequest, earlier: Once) -> PendingSend | None:
+    async def _repeat(self, call: Call, request: pb.SendMessageRequest, earlier: Receipt) -> PendingSend | None:
         """The first result, or a share in waiting for it; None when there is nothing to wait for."""
         message = TurnInput(call, request)
         message.number, message.after = 1, 0
@@ -86,7 +86,7 @@ class RepeatableSends:
         reply.set_result(pb.Message.FromString(earlier.reply))
         return PendingSend(earlier.task_id, message, log.reader(earlier.task_id, 0), reply=reply)
 
-    async def _follow(self, call: Call, message: TurnInput, earlier: Once) -> PendingSend | None:
+    async def _follow(self, call: Call, message: TurnInput, earlier: Receipt) -> PendingSend | None:
         """A share in the task; its reader is opened first, so that nothing is written behind our back."""
         reader = self._services.log.reader(earlier.task_id, 0)
         try:
@@ -103,7 +103,7 @@ class RepeatableSends:
         shared = (live and live.with_receipt(earlier.key)) or message
         return PendingSend(earlier.task_id, shared, reader, snapshot=record.task, repeated=shared.after is not None)
 
-    async def _wait_for_replica(self, call: Call, earlier: Once) -> Once:
+    async def _wait_for_replica(self, call: Call, earlier: Receipt) -> Receipt:
         """A direct turn that runs elsewhere leaves its answer in the store."""
         found = await self._receipts.wait(call, earlier, _REPLICA_WAIT)
         if found is None:
@@ -119,22 +119,22 @@ class Receipts:
         self._clock = clock
         self._limits = limits
 
-    def make(self, call: Call, request: pb.SendMessageRequest, new_id: Callable[[], str]) -> Once:
+    def make(self, call: Call, request: pb.SendMessageRequest, new_id: Callable[[], str]) -> Receipt:
         """The receipt of this send."""
         limits = self._limits
         if call.idempotency_key:
             key, window = f"key:{call.idempotency_key}", limits.idempotency_key_window
         else:
             key, window = f"message:{request.message.message_id}", limits.idempotency_window
-        return Once(key, fingerprint(request), new_id(), self._clock.now_ms() + int(window * 1000))
+        return Receipt(key, fingerprint(request), new_id(), self._clock.now_ms() + int(window * 1000))
 
-    async def find(self, call: Call, once: Once) -> Once | None:
+    async def find(self, call: Call, once: Receipt) -> Receipt | None:
         """The receipt of an earlier send with the same key; another content under it is an error."""
         earlier = await self._store.recall(call.scope, once.key, self._clock.now_ms())
         return None if earlier is None else self.same(earlier, once)
 
     @staticmethod
-    def same(earlier: Once, once: Once) -> Once:
+    def same(earlier: Receipt, once: Receipt) -> Receipt:
         """The earlier receipt, provided it is for the same content (ONCE-02)."""
         if earlier.fingerprint in {once.fingerprint, SECRET}:
             return earlier
@@ -142,16 +142,16 @@ class Receipts:
         field = "idempotency-key" if kind == "key" else "message.message_id"
         return refuse([Violation(field, f"{key!r} was used for another message; use a fresh one for each message")])
 
-    async def reserve(self, call: Call, once: Once, *, instead_of: str = "") -> Once | None:
+    async def reserve(self, call: Call, once: Receipt, *, instead_of: str = "") -> Receipt | None:
         """Leave the receipt of a direct turn before it starts; None when the key is now ours."""
         holder = await self._store.reserve(call.scope, once, self._clock.now_ms(), instead_of=instead_of)
         return None if holder.task_id == once.task_id else self.same(holder, once)
 
-    async def answer(self, call: Call, once: Once, reply: pb.Message) -> None:
+    async def answer(self, call: Call, once: Receipt, reply: pb.Message) -> None:
         """Complete the receipt of a direct turn."""
         await self._store.answer(call.scope, once.key, reply.SerializeToString())
 
-    async def wait(self, call: Call, once: Once, seconds: float) -> Once | None:
+    async def wait(self, call: Call, once: Receipt, seconds: float) -> Receipt | None:
         """Wait for the result of a direct turn that another replica is running; None when none came."""
         for _ in range(int(seconds / _POLL)):
             await asyncio.sleep(_POLL)

@@ -16,8 +16,8 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.services import Details, Services
 from a2a_server.operations.turns.registry import LiveTurns
-from a2a_server.ports.kept import Turn
-from a2a_server.ports.store import Record, StaleWrite, StoreUnavailable
+from a2a_server.ports.records import StoredTurn
+from a2a_server.ports.store import StaleWrite, StoredTask, StoreUnavailable
 
 logger = structlog.get_logger()
 
@@ -28,20 +28,20 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 class IdleTask:
     """A task without a live turn, as it was read. Every method raises `StaleWrite` when something else was faster."""
 
-    def __init__(self, services: Services, scope: Scope, record: Record, trace: Trace | None = None) -> None:
+    def __init__(self, services: Services, scope: Scope, record: StoredTask, trace: Trace | None = None) -> None:
         self._services = services
         self._writer = services.writer(scope, record)
         self._writer.caused_by(trace)
 
     async def move(
-        self, state: int, text: str = "", details: Details | None = None, *, ends: Iterable[Turn] = ()
+        self, state: int, text: str = "", details: Details | None = None, *, ends: Iterable[StoredTurn] = ()
     ) -> None:
         """Give it another status, with which turns end."""
         message = self._services.explain(self._writer, text, details or {}) if text else None
         self._writer.move(state, self._services.clock.now_ms(), message)
         await self.end(ends)
 
-    async def ask_again(self, question: pb.Message, *, ends: Iterable[Turn]) -> None:
+    async def ask_again(self, question: pb.Message, *, ends: Iterable[StoredTurn]) -> None:
         """Put a question anew to whoever answered it."""
         message = pb.Message()
         message.CopyFrom(question)
@@ -49,7 +49,7 @@ class IdleTask:
         self._writer.move(pb.TASK_STATE_INPUT_REQUIRED, self._services.clock.now_ms(), message)
         await self.end(ends)
 
-    async def end(self, turns: Iterable[Turn]) -> None:
+    async def end(self, turns: Iterable[StoredTurn]) -> None:
         """Strike out turns that are over."""
         self._writer.end(turn.number for turn in turns)
         await self._writer.settle()

@@ -13,7 +13,7 @@ from a2a_server.domain.lifecycle import is_stopping, is_terminal
 from a2a_server.operations.log.readers import Reader
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.turns.turn_input import TurnInput
-from a2a_server.ports.entry import STATUS, Entry
+from a2a_server.ports.records import STATUS, Entry
 from a2a_server.protocol.errors import A2AError, Reason
 
 _INVALID = Reason.INVALID_AGENT_RESPONSE.name

@@ -13,7 +13,7 @@ from a2a_server.operations.turns.live_task import LiveTask
 from a2a_server.operations.turns.registry import LiveTurns
 from a2a_server.operations.turns.sending import visible_references
 from a2a_server.operations.turns.turn_input import TurnInput, recovered
-from a2a_server.ports.store import Claimed, Record
+from a2a_server.ports.store import Claimed, StoredTask
 
 logger = structlog.get_logger()
 
@@ -44,7 +44,7 @@ class Recovery:
             if record is not None:
                 await self._settle(claimed, record)
 
-    async def _settle(self, claimed: Claimed, record: Record) -> None:
+    async def _settle(self, claimed: Claimed, record: StoredTask) -> None:
         messages = [recovered(claimed.scope, turn) for turn in claimed.turns]
         first, waiting = messages[0], messages[1:]
         for message in waiting:
@@ -59,13 +59,13 @@ class Recovery:
         else:
             await IdleTask(self._services, claimed.scope, record).end(claimed.turns)
 
-    async def _go_on(self, claimed: Claimed, record: Record, messages: list[TurnInput]) -> None:
+    async def _go_on(self, claimed: Claimed, record: StoredTask, messages: list[TurnInput]) -> None:
         """The turn that asked was as good as over; the message behind it is the answer, and nobody has begun on it."""
         await IdleTask(self._services, claimed.scope, record).end(claimed.turns[:1])
         if (ended := await self._services.store.load(claimed.scope, claimed.task_id)) is not None:
             await self._rerun(claimed, ended, messages)
 
-    async def _rerun(self, claimed: Claimed, record: Record, messages: list[TurnInput]) -> None:
+    async def _rerun(self, claimed: Claimed, record: StoredTask, messages: list[TurnInput]) -> None:
         if messages[0].kept is not None:
             return await self._ask_again(claimed, record, messages[0])
         if lost := {message.number for message in messages if message.kept is not None}:
@@ -82,7 +82,7 @@ class Recovery:
             live.waiting.put(message)
         return self._live_turns.start(live)
 
-    async def _ask_again(self, claimed: Claimed, record: Record, message: TurnInput) -> None:
+    async def _ask_again(self, claimed: Claimed, record: StoredTask, message: TurnInput) -> None:
         """The answer to a sensitive request was not kept, so no turn can go on with it: its client is asked anew."""
         status = record.task.status
         if status.state in INTERRUPTED and status.HasField("message"):  # the agent has asked for something else since
@@ -94,7 +94,7 @@ class Recovery:
         task = IdleTask(self._services, claimed.scope, record, message.call.trace)
         return await task.ask_again(question, ends=claimed.turns)
 
-    async def _fail(self, claimed: Claimed, record: Record, message: TurnInput) -> None:
+    async def _fail(self, claimed: Claimed, record: StoredTask, message: TurnInput) -> None:
         logger.warning("task.interrupted", task_id=claimed.task_id)
         task = IdleTask(self._services, claimed.scope, record, message.call.trace)
         await task.move(pb.TASK_STATE_FAILED, _TEXT, {"reason": "SERVER_INTERRUPTED"}, ends=claimed.turns)

@@ -22,10 +22,10 @@ from a2a_server.operations.turns.live_task import LiveTask
 from a2a_server.operations.turns.pending_send import DirectReply, PendingSend
 from a2a_server.operations.turns.registry import LiveTurns, shutting_down
 from a2a_server.operations.turns.turn_input import TurnInput
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Once
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.store import Record, Repeated, StaleWrite
+from a2a_server.ports.agent import Plan
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import Receipt
+from a2a_server.ports.store import Repeated, StaleWrite, StoredTask
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 
 RACES = 20
@@ -47,7 +47,7 @@ class Sending:
             return await self._repeatable.start(call, request, plan)
         return await self._begin(call, request, plan, None)
 
-    async def _begin(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Once | None) -> PendingSend:
+    async def _begin(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Receipt | None) -> PendingSend:
         """Raises `Repeated` when somebody was faster with the same receipt."""
         if self._live_turns.draining:
             raise shutting_down()
@@ -80,13 +80,13 @@ class Sending:
 
     # -- a new task
 
-    async def _create(self, message: TurnInput, plan: Plan, once: Once | None) -> PendingSend:
+    async def _create(self, message: TurnInput, plan: Plan, once: Receipt | None) -> PendingSend:
         services, call, said = self._services, message.call, message.request.message
         services.slots.check()
         if not services.limits.accept_unknown_contexts and said.context_id:
             await self._check_context(call, said.context_id)
         task_id = once.task_id if once else services.ids.new()
-        writer = services.writer(call.scope, Record(self._draft(task_id, said), 0, 0))
+        writer = services.writer(call.scope, StoredTask(self._draft(task_id, said), 0, 0))
         if plan.direct:
             await self._reserve(call, once)
         self._register(writer, message)
@@ -101,14 +101,14 @@ class Sending:
         live.open()
         return PendingSend(task_id, message, writer=writer)
 
-    async def _start_once(self, live: LiveTask, message: TurnInput, once: Once) -> PendingSend:
+    async def _start_once(self, live: LiveTask, message: TurnInput, once: Receipt) -> PendingSend:
         """The same send may arrive twice, and must start once: the commit comes before the turn (ONCE-01)."""
         self._leave_receipt(live.writer, once, message)
         self._live_turns.start(live, confirm=True)
         live.open()
         return await _confirmed(live, PendingSend(live.task_id, message, self._services.log.reader(live.task_id, 0)))
 
-    def _start_direct(self, writer: TaskWriter, message: TurnInput, once: Once | None) -> PendingSend:
+    def _start_direct(self, writer: TaskWriter, message: TurnInput, once: Receipt | None) -> PendingSend:
         """No task exists before the agent shows that it needs one."""
         keep = None if once is None else partial(self._receipts.answer, message.call, once)
         direct = DirectReply(keep)
@@ -133,7 +133,7 @@ class Sending:
 
     # -- an existing task
 
-    async def _continue(self, message: TurnInput, once: Once | None) -> PendingSend:
+    async def _continue(self, message: TurnInput, once: Receipt | None) -> PendingSend:
         call, request = message.call, message.request
         task_id = request.message.task_id
         record = await self._services.find(call.scope, task_id)
@@ -148,7 +148,7 @@ class Sending:
             raise _terminal(record.task)
         return await self._resume(record, message, once)
 
-    async def _resume(self, record: Record, message: TurnInput, once: Once | None) -> PendingSend:
+    async def _resume(self, record: StoredTask, message: TurnInput, once: Receipt | None) -> PendingSend:
         """A message to a waiting task starts its next turn."""
         services = self._services
         services.slots.check()
@@ -164,7 +164,7 @@ class Sending:
         self._live_turns.start(live, confirm=True)
         return await _confirmed(live, self._pending(writer, message))
 
-    async def _join(self, live: LiveTask, message: TurnInput, once: Once | None) -> PendingSend:
+    async def _join(self, live: LiveTask, message: TurnInput, once: Receipt | None) -> PendingSend:
         """A message to a task that is being worked on waits for its turn (SEND-13)."""
         writer = live.writer
         if is_terminal(writer.state):
@@ -202,15 +202,15 @@ class Sending:
             config.tenant = writer.scope.tenant
             if self._services.desk is not None:
                 self._services.desk.seal(config, message.replaces)
-            writer.register(Hook(config, call.version, call.schemes))
+            writer.register(PushConfig(config, call.version, call.schemes))
 
-    def _leave_receipt(self, writer: TaskWriter, once: Once | None, message: TurnInput) -> None:
+    def _leave_receipt(self, writer: TaskWriter, once: Receipt | None, message: TurnInput) -> None:
         if once is not None:
             fingerprint = once.fingerprint if message.kept is None else SECRET
             receipt = replace(once, task_id=writer.task_id, fingerprint=fingerprint)
             writer.leave_receipt(receipt, self._services.clock.now_ms())
 
-    async def _reserve(self, call: Call, once: Once | None) -> None:
+    async def _reserve(self, call: Call, once: Receipt | None) -> None:
         """A direct turn may never write a task, so that its receipt cannot go with it."""
         if once is not None and (holder := await self._receipts.reserve(call, once)) is not None:
             raise Repeated(holder)

@@ -14,11 +14,10 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.writer import TaskWriter
+from a2a_server.ports.agent import Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Turn
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import StoredTurn
 
 _WITHHELD = "withheld"
 
@@ -44,12 +43,12 @@ class TurnInput:
         """Whether a restart interrupted the turn and it runs again."""
         self.key = ""
         """The key of the receipt it left, by which a repeated send finds it while it waits."""
-        self.replaces: Hook | None = None
+        self.replaces: PushConfig | None = None
         """The push config that the one in the message would replace."""
         self.kept: pb.Message | None = None
         """What is kept in place of a message that answers a sensitive request and is for the agent alone (XTRA-04)."""
 
-    def stored(self) -> Turn:
+    def stored(self) -> StoredTurn:
         """What a later process needs to run this turn again."""
         header: list[object] = [asdict(self.call.caller), self.call.version, sorted(self.call.extensions)]
         request = self.request
@@ -62,7 +61,7 @@ class TurnInput:
         if self.kept is not None:
             header.append(_WITHHELD)
             request = pb.SendMessageRequest(message=self.kept)
-        return Turn(self.number, json.dumps(header).encode() + b"\n" + request.SerializeToString())
+        return StoredTurn(self.number, json.dumps(header).encode() + b"\n" + request.SerializeToString())
 
     def begin(self, writer: TaskWriter, saved: bytes, waiting: Iterable[TurnInput]) -> TurnRequest:
         """What the agent is told when the turn begins."""
@@ -89,7 +88,7 @@ class TurnInput:
         )
 
 
-def recovered(scope: Scope, turn: Turn) -> TurnInput:
+def recovered(scope: Scope, turn: StoredTurn) -> TurnInput:
     """The input of a turn that a dead process left behind. One with `kept` cannot run: its message is gone."""
     header, _, request = turn.request.partition(b"\n")
     caller, version, extensions, *marks = json.loads(header)

@@ -16,7 +16,7 @@ from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import ErrorCodes
 from a2a_server.protocol.names import STATUS_DETAILS
 from a2a_server.transport.grpc.address import Address

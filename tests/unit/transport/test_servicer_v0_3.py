@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call, Ending, Entries
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.v0_3 import events
 from a2a_server.protocol.v0_3.options import DEFAULT

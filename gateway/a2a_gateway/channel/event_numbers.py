@@ -1,4 +1,4 @@
-"""The numbers of a2ad's events, which over a channel travel inside them (spec: RPLY-01, RPLY-05)."""
+"""The numbers of a2ad's events, which travel inside the events over a channel (spec: RPLY-01, RPLY-05)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import NamedTuple
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 
-from a2a_gateway.channel.pauses import is_read
-from a2a_gateway.channel.refusals import garbled
+from a2a_gateway.channel.failures import garbled, is_read
 from a2a_gateway.upstream import MetadataPairs
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
@@ -24,17 +23,17 @@ _SEVEN_BITS = 0x7F
 _MORE = 0x80
 
 
-class Item(NamedTuple):
-    """One message of a stream."""
+class NumberedItem(NamedTuple):
+    """One message of a stream, and its number; 0 when it has none."""
 
     number: int
     wire: bytes
 
 
-class Numbers:
-    """Asks for the extension, whatever the client asks for; upstreams that do not know it ignore it (EXTN-02).
+class EventNumbers:
+    """Asks the upstream for the replay extension on every stream; servers that do not know it ignore it (EXTN-02).
 
-    What the client has not asked for is taken out again, so that it sees what it would see without a channel.
+    The numbers are removed again if the client did not ask for them, so that it sees the same as without a channel.
     """
 
     def __init__(self, method: MethodDescriptor, metadata: MetadataPairs) -> None:
@@ -42,16 +41,16 @@ class Numbers:
         self._wanted = any(name == EXTENSIONS and REPLAY_URI in _uris(value) for name, value in metadata)
         given = {value for name, value in metadata if name == CURSOR and value}
         self.cursors = given if self._possible and is_read(method) else set()
-        """The numbers of events that the client says it has seen; one, if it makes sense."""
+        """The event numbers that the client gives as its last; a valid request gives one."""
         self.active = False
-        """Whether the upstream has agreed, which it says before the first item."""
+        """Whether the upstream has activated the extension, which it reports before the first item."""
 
     def ask(self, metadata: MetadataPairs) -> MetadataPairs:
-        """What to send."""
+        """Return the metadata to send."""
         return metadata if self._wanted or not self._possible else [*metadata, (EXTENSIONS, REPLAY_URI)]
 
     def answered(self, metadata: MetadataPairs) -> MetadataPairs:
-        """Note what the upstream has activated; return what the client should know of it."""
+        """Note whether the upstream has activated the extension; return the metadata for the client."""
         self.active = False
         told: list[tuple[str, str | bytes]] = []
         for name, value in metadata:
@@ -64,7 +63,7 @@ class Numbers:
         return told
 
     def check(self) -> None:
-        """Refuse to resume where the upstream would just begin anew, and the client miss events without knowing."""
+        """Refuse to resume if the upstream would start over and the client would miss events without knowing."""
         if self.active or not self.cursors:
             return
         text, *more = self.cursors
@@ -73,16 +72,16 @@ class Numbers:
         text = "Last-Event-ID: the agent's server does not replay events; a2ad does with replay_extension = true."
         raise A2AError(Reason.UNSUPPORTED_OPERATION, text)
 
-    def read(self, wire: bytes) -> Item:
-        """Find the number of an event."""
+    def read(self, wire: bytes) -> NumberedItem:
+        """Return an event with its number."""
         if not self.active:
-            return Item(0, wire)
+            return NumberedItem(0, wire)
         found = _behind(wire) or _inside(wire)
-        return Item(found.number, wire) if self._wanted else found
+        return NumberedItem(found.number, wire) if self._wanted else found
 
 
-def _behind(wire: bytes) -> Item | None:
-    """The number as a2ad adds it to an event without metadata of its own: at the very end, to be cut off."""
+def _behind(wire: bytes) -> NumberedItem | None:
+    """Read the number where a2ad adds it to an event without other metadata: at the very end."""
     mark = _MARKS.get(wire[:1])
     if mark is None or not wire.endswith(mark, 0, -_DOUBLE.size):
         return None
@@ -90,11 +89,11 @@ def _behind(wire: bytes) -> Item | None:
     if start is None:
         return None
     content = wire[start : -len(mark) - _DOUBLE.size]
-    return Item(_whole(_DOUBLE.unpack(wire[-_DOUBLE.size :])[0]), wire[:1] + _varint(len(content)) + content)
+    return NumberedItem(_whole(_DOUBLE.unpack(wire[-_DOUBLE.size :])[0]), wire[:1] + _varint(len(content)) + content)
 
 
-def _inside(wire: bytes) -> Item:
-    """The number wherever it stands."""
+def _inside(wire: bytes) -> NumberedItem:
+    """Read the number wherever it is."""
     try:
         event = pb.StreamResponse.FromString(wire)
     except DecodeError:
@@ -102,13 +101,13 @@ def _inside(wire: bytes) -> Item:
     kind = event.WhichOneof("payload")
     update = getattr(event, kind) if kind else None
     if update is None or REPLAY_URI not in update.metadata.fields:
-        return Item(0, wire)
+        return NumberedItem(0, wire)
     fields = update.metadata.fields
     number = _whole(fields[REPLAY_URI].number_value)
     del fields[REPLAY_URI]
     if not fields:
         update.ClearField("metadata")
-    return Item(number, event.SerializeToString())
+    return NumberedItem(number, event.SerializeToString())
 
 
 def _uris(value: str | bytes) -> tuple[str, ...]:
@@ -120,7 +119,7 @@ def _whole(number: float) -> int:
 
 
 def _start(wire: bytes) -> int | None:
-    """Where the content of the first submessage begins; None unless it is all there is."""
+    """Return where the content of the first submessage begins; None unless it is the only one."""
     length = shift = 0
     for position in range(1, min(len(wire), 6)):
         length |= (wire[position] & _SEVEN_BITS) << shift
@@ -139,7 +138,7 @@ def _varint(number: int) -> bytes:
 
 
 def _mark(kind: str) -> tuple[bytes, bytes]:
-    """The first byte of such an event, and the bytes of metadata that hold nothing but a number, up to the number."""
+    """Return the first byte of such an event, and the bytes of its metadata up to the number."""
     event = pb.StreamResponse()
     getattr(event, kind).metadata[REPLAY_URI] = 1
     wire = event.SerializeToString()

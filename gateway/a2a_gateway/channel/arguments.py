@@ -1,4 +1,4 @@
-"""The options for the way to the upstream, as grpc.aio wants them (spec: DOOR-01)."""
+"""The options for the upstream, in the form that grpc.aio wants (spec: DOOR-01)."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def credentials_of(options: ChannelOptions) -> grpc.ChannelCredentials | None:
 
 
 def arguments_of(options: ChannelOptions, *, streams: bool = False) -> list[tuple[str, Any]]:
-    """Spell the options as gRPC's core wants them, for a connection that carries streams or other calls."""
+    """Return the channel arguments for a connection that carries streams, or other calls."""
     arguments: list[tuple[str, Any]] = [
         ("grpc.service_config", json.dumps(_service_config(options))),
-        ("grpc.service_config_disable_resolution", 1),  # the name's owner has no say in this
-        ("grpc.use_local_subchannel_pool", 1),  # or equal channels share one connection
+        ("grpc.service_config_disable_resolution", 1),  # the name's owner cannot change it
+        ("grpc.use_local_subchannel_pool", 1),  # otherwise equal channels share one connection
         ("grpc.max_receive_message_length", options.max_message_bytes),
-        ("grpc.max_send_message_length", -1),  # what clients send is bounded at the door
+        ("grpc.max_send_message_length", -1),  # the door bounds what clients send
         ("grpc.max_metadata_size", _LARGEST_METADATA),
         ("grpc.absolute_max_metadata_size", _LARGEST_METADATA),
         ("grpc.keepalive_time_ms", _ms(options.keepalive_time)),
         ("grpc.keepalive_timeout_ms", _ms(options.keepalive_timeout)),
-        ("grpc.http2.ping_timeout_ms", _ms(options.keepalive_timeout)),  # that of gRPC's own pings is a minute
-        ("grpc.http2.max_pings_without_data", 0),  # or one a minute at most while a stream has nothing to say
-        ("grpc.min_reconnect_backoff_ms", _ms(options.connect_timeout)),  # core's name for it
+        ("grpc.http2.ping_timeout_ms", _ms(options.keepalive_timeout)),  # for gRPC's own pings it is a minute
+        ("grpc.http2.max_pings_without_data", 0),  # otherwise an idle stream is pinged once a minute at most
+        ("grpc.min_reconnect_backoff_ms", _ms(options.connect_timeout)),  # how gRPC's core names the connect timeout
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
         ("grpc.dns_min_time_between_resolutions_ms", 1000),
@@ -75,5 +75,5 @@ def _ms(seconds: float) -> int:
 
 _LARGEST_METADATA = 64 * 1024
 _WINDOW = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 64 * 1024)]
-"""What a stream may hold that its reader has not asked for. By itself it grows to megabytes, to be fast over a long
-way; but readers of streams stop reading, and what a thousand of them hold has to have a bound."""
+"""How much a stream may buffer before its reader asks for it. gRPC's default grows to megabytes to be fast over long
+distances; but readers of streams may stop reading, and the buffers of a thousand of them must be bounded."""

@@ -1,8 +1,8 @@
-"""A public card from a file, for upstreams that do not tell theirs over gRPC (spec: DOOR-01, CARD-01)."""
+"""A public card from a file, for upstreams that do not serve theirs over gRPC (spec: DOOR-01, CARD-01)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +11,7 @@ import structlog
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
+from a2a_gateway.cards.agent_card import CardMembers
 from a2a_gateway.upstream import Answer, CallContext, Upstream, UpstreamAnswer, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
@@ -19,18 +20,16 @@ from a2a_server.protocol.codec.schema import descriptor_of, is_required, json_na
 from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError
 
-Json = Mapping[str, Any]
-
 log = structlog.get_logger(__name__)
 
 
 class CardFileError(Exception):
-    """The file holds no card; the message is for the operator."""
+    """The file holds no valid card. The message is for the operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithCard:
-    """An upstream, but for the card."""
+    """An upstream whose public card comes from elsewhere."""
 
     upstream: Upstream
     card: pb.AgentCard
@@ -48,7 +47,7 @@ class WithCard:
 
 
 def read_card(path: str) -> pb.AgentCard:
-    """Read a card as clients get it: ProtoJSON. Members of 0.3 may be among its own; doors are the gateway's to add."""
+    """Read a card in ProtoJSON. It may have members of 0.3 too; the gateway adds the interfaces."""
     try:
         written = loads(Path(path).read_bytes())
         card = V1.decode(written, pb.AgentCard)
@@ -61,8 +60,8 @@ def read_card(path: str) -> pb.AgentCard:
     return card
 
 
-def _check(path: str, written: Json) -> None:
-    """Refuse what lacks members, and name those that say nothing: they may be a later version's, or misspelt."""
+def _check(path: str, written: CardMembers) -> None:
+    """Refuse a card that lacks members; log unknown ones, which may be misspelt or from a later version."""
     unknown = sorted(written.keys() - _MEMBERS)
     if missing := [member for member in _missing(_CARD, written) if member != "supportedInterfaces"]:
         strange = f"; cards have no member {', '.join(unknown)}" if unknown else ""
@@ -71,8 +70,8 @@ def _check(path: str, written: Json) -> None:
         log.warning("gateway.card_members_unknown", card=path, members=unknown)
 
 
-def _missing(kind: Descriptor, written: Json, prefix: str = "") -> Iterator[str]:
-    """Name required members that are not there, here and further inside; an empty list is one that is there."""
+def _missing(kind: Descriptor, written: CardMembers, prefix: str = "") -> Iterator[str]:
+    """Yield the paths of missing required members, at any depth. An empty list is not missing."""
     for field in kind.fields:
         place, value = prefix + json_name(field), written.get(json_name(field), written.get(field.name))
         if value is None:
@@ -83,8 +82,8 @@ def _missing(kind: Descriptor, written: Json, prefix: str = "") -> Iterator[str]
             yield from _missing(inner, item, f"{place}{step}.")
 
 
-def _inside(field: FieldDescriptor, value: Any) -> Iterator[tuple[Descriptor, Json, str]]:  # noqa: ANN401 - JSON
-    """The messages in a field, and the steps to them; free-form values hold none."""
+def _inside(field: FieldDescriptor, value: Any) -> Iterator[tuple[Descriptor, CardMembers, str]]:  # noqa: ANN401 - JSON
+    """Yield the messages in a field and the path to each; free-form values hold none."""
     entry = map_entry(field)
     kind = entry[1].message_type if entry is not None else field.message_type
     if kind is None or kind.full_name.startswith("google."):
@@ -104,4 +103,4 @@ _MEMBERS: Final = frozenset(
     for field in kind.fields
     for name in (json_name(field), field.name)
 )
-"""Cards that servers tell may have the members of both versions."""
+"""The members of both versions, since cards of either version occur."""

@@ -1,13 +1,20 @@
-"""What a failed gRPC call means to the gateway (spec: GRPC-04, ERRS-06, ERRS-07)."""
+"""What a failed gRPC call means: for the client, for the log, and whether to try again.
+
+Serves DOOR-01, DOOR-07, GRPC-04, ERRS-06, ERRS-07 and IDEM-01.
+"""
 
 from __future__ import annotations
 
+import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Final
 
 import grpc
 import structlog
+from google.api import annotations_pb2
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 from google.rpc import code_pb2, status_pb2
 from google.rpc.error_details_pb2 import ErrorInfo
@@ -23,18 +30,21 @@ _INFO: Final = ErrorInfo.DESCRIPTOR.full_name
 _LONGEST_TEXT: Final = 1000
 
 ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
-"""What gRPC says when nobody answers."""
+"""The codes that gRPC itself reports when the upstream does not answer."""
 
 _TOO_LARGE = "message larger than max"
 _TOO_MUCH = "metadata size exceeds"
 _HERE, _HERE_TOO = "CLIENT: ", "Stream removed"
-"""How gRPC marks what this end of the call has found."""
+"""How gRPC marks errors that were found at this end of the call."""
 
 
 def refusal_of(
     error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[MetadataPairs], MetadataPairs] = tuple
 ) -> A2AError | StatusError:
-    """Take an error apart. `seconds` is what the call was given, `told` what of metadata a client should know."""
+    """Turn a gRPC error into one for the client.
+
+    `seconds` is the timeout of the call; `told` picks the metadata that the client should see.
+    """
     trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != STATUS_DETAILS]
     metadata = told(pairs(error.initial_metadata()))
     status = _detailed(error)
@@ -45,10 +55,10 @@ def refusal_of(
 
 
 def _own(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | None:
-    """What gRPC has found, or the upstream's gRPC, in words that are for clients."""
+    """Reword errors that gRPC itself reports, at this end or the upstream's, for the client."""
     code, text = error.code(), error.details() or ""
     if code is grpc.StatusCode.UNAVAILABLE:
-        return away()  # gRPC's own text names the addresses it has tried
+        return away()  # gRPC's own text names the addresses that it has tried
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and seconds is not None:
         return deadline_exceeded(seconds)
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
@@ -59,7 +69,7 @@ def _own(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | None:
 
 
 def _discreet(status: status_pb2.Status) -> status_pb2.Status:
-    """What an upstream says to nobody in particular is for the log: servers put there what their code has raised."""
+    """Log an unexpected error and hide its text: servers often put the text of an exception there."""
     if status.code not in _FAILED or any(packed.TypeName() == _INFO for packed in status.details):
         return status
     incident = secrets.token_hex(8)
@@ -69,17 +79,17 @@ def _discreet(status: status_pb2.Status) -> status_pb2.Status:
 
 
 def is_answer(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the upstream itself has refused; what gRPC finds out at this end has no details."""
+    """Whether the upstream itself has answered. Errors that gRPC reports at this end have no details."""
     return error.code() not in ABSENT or _detailed(error) is not None
 
 
 def away() -> A2AError:
-    """Nobody is there, or nobody that serves."""
+    """No server answers, or none that serves."""
     return A2AError(Reason.UNAVAILABLE, "The agent's server cannot be reached now.", retry_after=1)
 
 
 def garbled(kind: str) -> A2AError:
-    """The upstream says something that is not in the protocol."""
+    """The upstream has sent something that is not in the protocol."""
     return A2AError(Reason.INTERNAL, f"The agent's server did not answer with a well-formed {kind}.")
 
 
@@ -107,5 +117,56 @@ def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
 
 
 def pairs(metadata: grpc.aio.Metadata | None) -> MetadataPairs:
-    """As plain pairs, in order."""
+    """Return metadata as plain pairs, in order."""
     return tuple(metadata or ())
+
+
+_LONGEST_REASON: Final = 300
+
+log = structlog.get_logger(__name__)
+
+
+class Reachability:
+    """Logs when one address becomes unreachable, and when it is back: once per change.
+
+    This is for the operator. Clients see neither the address nor gRPC's reason.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._away = False
+
+    def answered(self) -> None:
+        if self._away:
+            self._away = False
+            log.warning("upstream.back", address=self._address)
+
+    def lost(self, reason: str) -> None:
+        if not self._away:
+            self._away = True
+            log.warning("upstream.unavailable", address=self._address, reason=reason[:_LONGEST_REASON])
+
+    def failed(self, error: grpc.aio.AioRpcError) -> None:
+        """Tell a call that was not answered from one that was refused or took too long."""
+        if is_answer(error):
+            self.answered()
+        elif error.code() is grpc.StatusCode.UNAVAILABLE:
+            self.lost(error.details() or "")
+
+
+FIRST_PAUSE = 0.05
+"""How many seconds to wait before the second attempt. The pause doubles before each further one."""
+
+
+def pauses(attempts: int) -> Iterator[float]:
+    """Yield the pause after each attempt; 0 after the last. Random, so that callers do not all return at once."""
+    for number in range(attempts - 1):
+        yield FIRST_PAUSE * 2**number * random.uniform(0.8, 1.2)  # noqa: S311 - only to spread
+    yield 0.0
+
+
+@lru_cache(maxsize=256)
+def is_read(method: MethodDescriptor) -> bool:
+    """Whether the annotation says GET. Such a call changes nothing, so it may be repeated (IDEM-01)."""
+    rule = method.GetOptions().Extensions[annotations_pb2.http]
+    return bool(rule.WhichOneof("pattern") == "get")

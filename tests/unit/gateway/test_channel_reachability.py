@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from a2a_gateway.channel import ChannelUpstream, upstream
+from a2a_gateway.channel import ChannelUpstream, channel_upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.upstreams import PLAIN, channel_to, get, items, refused, rpc
@@ -29,7 +29,7 @@ def logs() -> Iterator[Logs]:
 
 @pytest.fixture(autouse=True)
 def _asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "FRESH", 0.0)
+    monkeypatch.setattr(channel_upstream, "FRESH", 0.0)
 
 
 def events(logs: Logs) -> list[str]:
@@ -113,7 +113,7 @@ async def test_a_stream_that_breaks_off_is_told(logs: Logs) -> None:
 async def test_a_server_that_says_nothing_is_missed_by_whoever_asks_whether_it_is_there(
     logs: Logs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upstream, "PATIENCE", 0.2)
+    monkeypatch.setattr(channel_upstream, "PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with channel_to(silent.getsockname()[1]) as to:
             assert not await to.ready()
