@@ -13,10 +13,8 @@ from a2a_server.agents.results import relay
 from a2a_server.agents.skill import Function, Skill, as_tags, check_card, check_function, title
 from a2a_server.agents.state import Saved
 from a2a_server.agents.turn import Turn
-from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet
+from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import Violation
 from a2a_server.protocol.names import TEXT
 

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple, Self, TypeAlias, TypedDict
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.parts import Chunk, Json, as_part, as_parts, to_struct
-from a2a_server.ports.agent import InvalidAgentResponse
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import InvalidAgentResponse, TurnRequest
 
 Whole: TypeAlias = Chunk | Sequence[pb.Part] | pb.Artifact
 """What becomes an artifact at once."""

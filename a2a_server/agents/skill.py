@@ -10,7 +10,7 @@ from typing import TypeAlias
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.results import Yield
 from a2a_server.agents.turn import Result, Turn
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import Plan
 
 Stream: TypeAlias = AsyncGenerator[Yield]
 Function: TypeAlias = Callable[[Turn], Awaitable[Result]] | Callable[[Turn], AsyncIterator[Yield]]

@@ -14,7 +14,7 @@ from a2a_server.agents.parts import Content, Json, as_message, from_struct, to_s
 from a2a_server.agents.state import Saved
 from a2a_server.domain.events import IN_BAND_KEY
 from a2a_server.domain.lifecycle import INTERRUPTED
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import TurnRequest
 
 Event: TypeAlias = pb.StreamResponse | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 EVENTS = (pb.StreamResponse, pb.TaskStatusUpdateEvent, pb.TaskArtifactUpdateEvent)

@@ -13,7 +13,7 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_gateway import profiles
 from a2a_gateway.calls import Calls
-from a2a_gateway.cards.cards import Cards, Legacy
+from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http.cors import ANYBODY, Cors
 from a2a_gateway.http.readers import Readers
 from a2a_gateway.http.replies import Answering, Reply
@@ -24,7 +24,7 @@ from a2a_gateway.older.v0_3.cards import OldCards
 from a2a_gateway.older.v0_3.doors import OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.routes import PREFIX
-from a2a_gateway.openapi.page import OpenApiPage
+from a2a_gateway.openapi.document import OpenApiPage
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest

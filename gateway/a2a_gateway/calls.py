@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from multidict import istr
 
-from a2a_gateway.cards.cards import Cards
+from a2a_gateway.cards.agent_card import Cards
 from a2a_gateway.http.cors import Cors
 from a2a_gateway.http.frames import Frames
 from a2a_gateway.http.readers import Place, Readers

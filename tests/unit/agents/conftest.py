@@ -13,8 +13,8 @@ from a2a_server.agents import Turn
 from a2a_server.agents.feed import Feed
 from a2a_server.agents.state import Saved
 from a2a_server.agents.testing import Recorder
+from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.turn_request import TurnRequest
 
 
 class Clockless(Recorder):
