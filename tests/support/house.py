@@ -30,6 +30,7 @@ from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.services import Ids
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
