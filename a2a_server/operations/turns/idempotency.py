@@ -23,6 +23,7 @@ from a2a_server.ports.clock import Clock
 from a2a_server.ports.records import Receipt
 from a2a_server.ports.store import Repeated, Store
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.names import IDEMPOTENCY_KEY
 
 _POLL = 0.05
 _REPLICA_WAIT = 60.0
@@ -139,7 +140,7 @@ class Receipts:
         if earlier.fingerprint in {once.fingerprint, SECRET}:
             return earlier
         kind, _, key = once.key.partition(":")
-        field = "idempotency-key" if kind == "key" else "message.message_id"
+        field = IDEMPOTENCY_KEY if kind == "key" else "message.message_id"
         return refuse([Violation(field, f"{key!r} was used for another message; use a fresh one for each message")])
 
     async def reserve(self, call: Call, once: Receipt, *, instead_of: str = "") -> Receipt | None:
