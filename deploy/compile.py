@@ -24,7 +24,7 @@ MODULES = {
     "a2a_server/adapters": "clock",
     "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "tasks",
-    "a2a_server/agents": "artifact feed state",
+    "a2a_server/agents": "artifact output",
     "a2a_server/domain": "checkers events free_form lifecycle media_types pieces reducer trace validation",
     "a2a_server/operations": "gates ids services",
     "a2a_server/operations/log": "log",
