@@ -22,8 +22,8 @@ Every setting with its default and its meaning, as `a2ad config --example` print
 `limits.running_turns` is `A2A_LIMITS__RUNNING_TURNS`, and lists are separated by commas or written as JSON arrays.
 
 The server refuses to start with an invalid setting and prints one line for each fault. The exit status is 2 if the
-command line, a setting or the agent is wrong. It is 1 if something else is in the way: a port that is taken, a store that
-cannot be opened, or a file of `tls`, `upstream` or `gateway.card` that cannot be used.
+command line, a setting or the agent is wrong. It is 1 if something else is in the way: a port that is taken, a store
+that cannot be opened, or a file of `tls`, `upstream` or `gateway.card` that cannot be used.
 """
 
 CREDENTIALS = """\
