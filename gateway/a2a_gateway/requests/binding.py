@@ -26,8 +26,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_gateway.routing.table import Match
 from a2a_gateway.routing.url_fields import UnfitError, UrlField, find, is_map, is_well_known
-from a2a_server.protocol.codec import Codec, loads
-from a2a_server.protocol.codec.codec import DEEPEST
+from a2a_server.protocol.codec import DEEPEST, Codec, loads
 from a2a_server.protocol.codec.faults import MOST, expected, key_path, shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
