@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 
 Entries = Sequence[Entry]
 

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import unwrap, wrap
 from a2a_server.operations.call import Call, Ending, Entries, StreamOperation
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason, deadline_exceeded
 from a2a_server.protocol.names import REPLAY_URI

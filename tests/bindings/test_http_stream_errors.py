@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.support import world
 from tests.support.door_upstream import event
@@ -79,7 +79,7 @@ async def test_an_error_behind_the_first_event_is_the_last_frame(row: Row, codes
     async with failing(error) as server:
         for way in doors:
             async with (
-                upstream_for(way, server.pipeline, server.core.shop.store, server.port) as upstream,
+                upstream_for(way, server.pipeline, server.core.services.store, server.port) as upstream,
                 http_door(upstream, codes=codes) as door,
             ):
                 for request, (prefix, told) in frames(row, codes).items():

@@ -27,9 +27,9 @@ DEAD = 40
 async def owe(store: Store, url: str) -> Author:
     author = Author(store)
     configs = [config(author.task_id, f"c{number}", f"{url}?c{number}") for number in range(CONFIGS)]
-    await author.commit(author.write(author.first(), head=author.head(), configs=configs, owe=True))
-    await author.commit(author.write(*(chunk(number, "x") for number in range(2, EVENTS)), owe=True))
-    await author.become(COMPLETED, owe=True)
+    await author.commit(author.write(author.first(), head=author.head(), configs=configs, notify=True))
+    await author.commit(author.write(*(chunk(number, "x") for number in range(2, EVENTS)), notify=True))
+    await author.become(COMPLETED, notify=True)
     return author
 
 
@@ -41,7 +41,7 @@ async def test_many_debts_are_paid_after_a_restart(tmp_path: Path) -> None:
         await before.open()
         for _ in range(TASKS):
             await owe(before, client.url)
-        claimed = await before.claim_debts(0, 1 << 60, 500)  # by a process that dies now
+        claimed = await before.claim_deliveries(0, 1 << 60, 500)  # by a process that dies now
         assert len(claimed) > 100
         await before.close()
 
@@ -51,7 +51,7 @@ async def test_many_debts_are_paid_after_a_restart(tmp_path: Path) -> None:
         relay = PushRelay(store, SystemClock(), delivery, history_cap=100)
         await relay.start()
         async with asyncio.timeout(100):
-            while await store.next_debt() is not None:  # noqa: ASYNC110 - there is no event for all of them
+            while await store.next_due() is not None:  # noqa: ASYNC110 - there is no event for all of them
                 await asyncio.sleep(0.05)
         await relay.drain(1)
         await store.close()
@@ -98,7 +98,7 @@ async def test_hosts_that_hang_delay_nobody(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
         assert (len(client.received), hanging) == (40, DEAD)
         assert in_order(client.received)
-        relay = world.core.shop.relay
+        relay = world.core.services.relay
         assert relay is not None
         assert (relay.counters.delivered, relay.counters.failed) == (40, 0)
 

@@ -13,7 +13,7 @@ import pytest
 import structlog
 from aiohttp import web
 
-from a2a_server.ports.push_sender import Outcome
+from a2a_server.ports.push import Outcome
 from tests.support.effort import effort
 from tests.support.receivers import Received, hook, listener, notice, read_request, receiver, reset, sending
 

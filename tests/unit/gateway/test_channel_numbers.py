@@ -9,7 +9,7 @@ import pytest
 from a2a_gateway.channel.event_numbers import EventNumbers
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import REPLAY_URI
 from a2a_server.transport.flowing import numbered

@@ -27,7 +27,7 @@ from a2a_server.adapters.webhook.sockets import RefusedAddressError, Sockets
 from a2a_server.domain.addresses import PUBLIC, Addresses
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy
-from a2a_server.ports.push_sender import Outcome
+from a2a_server.ports.push import Outcome
 from tests.support.effort import effort
 from tests.support.receivers import (
     HERE,
