@@ -12,8 +12,8 @@ from typing import Any
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents.parts import Content, Json, as_message, to_python, to_struct
-from a2a_server.agents.state import Saved
+from a2a_server.agents.output import Saved
+from a2a_server.agents.parts import Content, JsonValue, as_message, to_python, to_struct
 from a2a_server.domain.input_requests import UNDECLARED, InputRequest, open_request
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import trace_of
@@ -126,7 +126,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     content: Content = "",
     *,
     skill: str | None = None,
-    metadata: Mapping[str, Json] | None = None,
+    metadata: Mapping[str, JsonValue] | None = None,
     after: Record | None = None,
     again: Record | None = None,
     messages: Iterable[Content] = (),
@@ -137,7 +137,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     accepted_output_modes: Sequence[str] = (),
     trace: Mapping[str, str] | None = None,
     cancel_after: int | None = None,
-    cancel_metadata: Mapping[str, Json] | None = None,
+    cancel_metadata: Mapping[str, JsonValue] | None = None,
 ) -> Record:
     """Send one message to an agent and return what came of it.
 

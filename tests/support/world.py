@@ -27,11 +27,11 @@ from a2a_server.ports.store import Store
 from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3.options import DEFAULT
 from a2a_server.protocol.v0_3.options import Options as OldOptions
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
+from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import DeclaredExtensions, Rules, standard
 from a2a_server.transport.streams import OpenStreams

@@ -1,6 +1,6 @@
-"""PEM files of operators, and what is wrong with them, said before any connection depends on them (spec: SECR-06).
+"""TLS of the doors, and what is wrong with an operator's PEM files, said before the first call (spec: SECR-06).
 
-gRPC takes whatever it is given: a server then fails with words of its own library, a client calls nobody.
+gRPC takes any file: a server then fails with messages of its own library, and a client reaches nobody.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import ssl
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from a2a_server.transport.grpc.address import StartError
+import grpc
+
+from a2a_server.transport.address import StartError
+from a2a_server.transport.options import Tls
 
 _CERTIFICATE: Final = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )?CERTIFICATE-----")
 _KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
@@ -97,3 +100,36 @@ def _misfit(cert: PemFile, key: PemFile) -> str:
             return f"is not the key of the certificate in {cert.setting} = {cert.path!r}"
         return "holds a private key that is damaged"
     return ""
+
+
+def server_credentials(tls: Tls) -> grpc.ServerCredentials:
+    """Read the PEM files."""
+    cert, key = identity(PemFile("tls.cert", tls.cert), PemFile("tls.key", tls.key))
+    roots = authorities(PemFile("tls.client_ca", tls.client_ca)) if tls.client_ca else None
+    return grpc.ssl_server_credentials([(key, cert)], roots, require_client_auth=roots is not None)
+
+
+def server_context(tls: Tls) -> ssl.SSLContext | None:
+    """The same files for the HTTP door; None without any."""
+    if not tls.cert:
+        return None
+    server_credentials(tls)  # says what is wrong with which file
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(tls.cert, tls.key, password="")  # or OpenSSL would ask on the terminal
+        if tls.client_ca:
+            context.load_verify_locations(tls.client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except ssl.SSLError as error:
+        raise StartError(
+            f"tls.cert: {tls.cert!r} is refused by OpenSSL: {_REFUSALS.get(error.reason, error.reason)}"
+        ) from None
+    return context
+
+
+_REFUSALS: Final = {
+    "CA_MD_TOO_WEAK": "an intermediate is signed with a hash that is broken",
+    "EE_KEY_TOO_SMALL": "its key is too short to protect anything",
+}

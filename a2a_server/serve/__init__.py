@@ -1,16 +1,26 @@
-"""The composition root: settings → adapters → core → doors; the only module that sees the gateway as a whole."""
+"""The composition root: settings → adapters → core → doors. Nothing else imports adapters or the gateway.
+
+1. `Doors.take` takes the ports, so that the card can name them; nobody answers yet.
+2. `parts` makes what settings alone describe: store, authenticator, rules, webhooks.
+3. `core_of` puts the operations together, and starting them takes up what an earlier process left.
+4. The pipeline joins steps and operations, and `Doors.open` lets calls in.
+5. `Server.close` drains: no new calls, turns end, streams deliver what is pending, doors close.
+
+`running` does all of that for a server; `relaying` runs a gateway alone in front of servers elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
+from grpc.aio import ServerInterceptor
 
 from a2a_gateway.app import Gateway
-from a2a_gateway.cards.agent_card import Legacy, doors_at, old_doors_at
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_gateway.http.door import HttpDoor
@@ -18,11 +28,20 @@ from a2a_gateway.http.drain import Drainable
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
-from a2a_server.delivery import delivery_of, documents_of
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
-from a2a_server.parts import (
+from a2a_server.ports.agent import AgentPort
+from a2a_server.ports.authenticator import CardSecurity
+from a2a_server.ports.store import Store
+from a2a_server.protocol.v0_3 import cards as old_cards
+from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.serve.parts import (
     authenticator_of,
+    base_of,
+    delivery_of,
+    documents_of,
+    interfaces_at,
+    issuer_of,
     log_internal,
     old_servicer_of,
     rules_of,
@@ -30,21 +49,15 @@ from a2a_server.parts import (
     store_of,
     streams_of,
 )
-from a2a_server.ports.agent import AgentPort
-from a2a_server.ports.store import Store
-from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.serve.watchdog import Watchdog
 from a2a_server.settings import Settings
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.pem import PemFile, authorities, identity
+from a2a_server.transport.address import Address
+from a2a_server.transport.certificates import PemFile, authorities, identity, server_context
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
-from a2a_server.transport.grpc.tls import server_context
-from a2a_server.transport.grpc.watchdog import Watchdog
 from a2a_server.transport.local import LocalUpstream
-from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import standard
-from a2a_server.whereabouts import base_of, interface_of, issuer_of, old_interface_of
 
 LAST_ITEMS = 1.0
 """How long streams may take to deliver what was pending when the core had drained."""
@@ -62,8 +75,8 @@ class Doors:
     http_at: Address | None = None
 
     @classmethod
-    def take(cls, settings: Settings, stack: AsyncExitStack) -> Doors:
-        grpc = GrpcDoor(settings.transport, settings.tls)
+    def take(cls, settings: Settings, stack: AsyncExitStack, interceptors: Sequence[ServerInterceptor] = ()) -> Doors:
+        grpc = GrpcDoor(settings.transport, settings.tls, interceptors)
         stack.push_async_callback(grpc.stop, None)
         grpc_at = grpc.listen(Address.parse(settings.grpc))
         if not settings.http:
@@ -72,6 +85,16 @@ class Doors:
         http = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
         stack.push_async_callback(http.close)
         return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=Address(at.host, http.port))
+
+    async def open(self, settings: Settings, pipeline: Pipeline, store: Store, stack: AsyncExitStack) -> None:
+        """Answer calls."""
+        servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
+        await self.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
+        if self.http is not None and self.http_at is not None:
+            gateway = gateway_of(settings, LocalUpstream(pipeline, store), base_of(settings, self.http_at))
+            await gateway.start()
+            stack.push_async_callback(gateway.stop)
+            await self.http.open(gateway)
 
     async def close(self) -> None:
         if self.http is not None:
@@ -119,43 +142,53 @@ class Server:
 
 
 @asynccontextmanager
-async def running(settings: Settings, agent: AgentPort) -> AsyncIterator[Server]:
-    """Serve an agent for as long as the context lasts, then drain and close everything."""
+async def running(
+    settings: Settings, agent: AgentPort, *, steps: Sequence[Step] = (), interceptors: Sequence[ServerInterceptor] = ()
+) -> AsyncIterator[Server]:
+    """Serve an agent for as long as the context lasts, then drain and close everything.
+
+    `steps` run for every call after the standard ones; `interceptors` are those of grpc.aio, for every gRPC call.
+    """
     async with AsyncExitStack() as stack:
-        doors = Doors.take(settings, stack)
+        doors = Doors.take(settings, stack, interceptors)
         store = store_of(settings)
         await store.open()
         stack.push_async_callback(store.close)
-        server = await _open(settings, agent, store, doors, stack)
-        streams, watchdog = server.pipeline.streams, Watchdog(settings.loop_block_warning)
-        streams.start()
+        authenticator = authenticator_of(settings)
+        core = core_of(settings, agent, store, doors, authenticator.card)
+        await core.start()
+        taken = (*standard(authenticator, rules_of(settings, core.card)), *steps)
+        pipeline = Pipeline(core.operations, taken, streams_of(settings))
+        await doors.open(settings, pipeline, store, stack)
+        watchdog = Watchdog(settings.loop_block_warning)
+        pipeline.streams.start()
         watchdog.start()
         stack.callback(watchdog.stop)
-        stack.push_async_callback(streams.close)
+        stack.push_async_callback(pipeline.streams.close)
+        server = Server(card=core.card, pipeline=pipeline, core=core, doors=doors)
         stack.push_async_callback(server.close)
         log.info(
             "server.started",
-            grpc=str(doors.grpc_at),
-            http=str(doors.http_at or ""),
+            grpc=str(server.grpc),
+            http=str(server.http or ""),
             agent=server.card.name,
             store=settings.store,
         )
         yield server
 
 
-async def _open(settings: Settings, agent: AgentPort, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
-    authenticator = authenticator_of(settings)
+def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, security: CardSecurity) -> Core:
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = SystemClock()
     delivery = delivery_of(settings, clock, issuer_of(settings, base, doors.grpc_at))
-    core = Core(
+    return Core(
         agent=agent,
         store=store,
         clock=clock,
         cards=CardBook(
             agent,
             partial(interfaces_at, settings, doors.grpc_at, base),
-            authenticator.card,
+            security,
             push_notifications=delivery is not None,
             replay=settings.replay_extension,
             input_requests=settings.input_request_extension,
@@ -166,16 +199,6 @@ async def _open(settings: Settings, agent: AgentPort, store: Store, doors: Doors
         answer_by_reference=settings.answer_by_reference,
         delivery=delivery,
     )
-    await core.start()
-    pipeline = Pipeline(core.operations, standard(authenticator, rules_of(settings, core.card)), streams_of(settings))
-    servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
-    await doors.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
-    if doors.http is not None:
-        gateway = gateway_of(settings, LocalUpstream(pipeline, store), base)
-        await gateway.start()
-        stack.push_async_callback(gateway.stop)
-        await doors.http.open(gateway)
-    return Server(card=core.card, pipeline=pipeline, core=core, doors=doors)
 
 
 @asynccontextmanager
@@ -241,14 +264,3 @@ def channel_of(settings: Settings) -> ChannelUpstream:
 def upstream_of(settings: Settings, channel: ChannelUpstream) -> Upstream:
     path = settings.gateway.card
     return WithCard(channel, read_card(path)) if path else channel
-
-
-def interfaces_at(settings: Settings, grpc_at: Address, base: str, tenant: str = "") -> list[pb.AgentInterface]:
-    """All doors at which this tenant, or none, can be named: 0.3 knows tenants of its URLs only (CONF-50)."""
-    interfaces = [interface_of(settings, grpc_at, tenant), *(doors_at(base, tenant) if base else ())]
-    if settings.legacy.enabled:
-        if base and (not tenant or tenant in settings.tenants):
-            interfaces += old_doors_at(base, tenant)
-        if not tenant:
-            interfaces.append(old_interface_of(settings, grpc_at))
-    return interfaces

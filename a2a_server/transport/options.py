@@ -24,7 +24,8 @@ class GrpcOptions:
     max_concurrent_calls: Count = 20_000
     """Calls open at once on all connections; further ones are refused by gRPC as RESOURCE_EXHAUSTED."""
     accept_ahead: Annotated[int, Ge(0)] = 16
-    """Calls of one method that gRPC may hand over at once; with 0 it hands over one by one, which takes far longer."""
+    """How many calls of one method gRPC may hand over at once. With 0, and with interceptors, it hands over one at a
+    time, which takes longer."""
     keepalive_time: Seconds = 60.0
     """How long a connection may be silent before the server pings it."""
     keepalive_timeout: Seconds = 20.0
