@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from a2a_server.cli.printing import Entry, credential, groups
+from a2a_server.cli.configuration import SettingEntry, credential, groups
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 RENEWAL = ".venv/bin/python -m tests.architecture.settings_page"
@@ -48,7 +48,7 @@ def _sections() -> Iterator[str]:
             yield _table("such as", credential())
 
 
-def _table(value: str, entries: Iterable[Entry]) -> str:
+def _table(value: str, entries: Iterable[SettingEntry]) -> str:
     rows = [f"| | {value} | |", "|---|---|---|"]
     rows += [f"| `{entry.name}` | `{entry.value}` | {_escaped(entry.meaning)} |" for entry in entries]
     return "\n".join(rows) + "\n"

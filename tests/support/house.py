@@ -38,7 +38,7 @@ from a2a_server.protocol.v0_3.options import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
-from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
+from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
 
 __all__ = [
     "INTERRUPTED",
@@ -53,6 +53,7 @@ __all__ = [
     "Admission",
     "Anonymous",
     "Call",
+    "CallRules",
     "ChannelUpstream",
     "Core",
     "DeclaredExtensions",
@@ -69,7 +70,6 @@ __all__ = [
     "OldOptions",
     "Position",
     "PushOptions",
-    "Rules",
     "Scope",
     "Sealing",
     "Secret",
