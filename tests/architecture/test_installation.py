@@ -66,8 +66,9 @@ class Installation:
 
     def python(self, code: str) -> str:
         """What Python prints there, away from the checkout."""
-        line = [self.folder / "bin" / "python", "-c", code]
-        return subprocess.run(line, cwd=self.folder, env=clean(), capture_output=True, text=True, check=True).stdout
+        line = [str(self.folder / "bin" / "python"), "-c", code]
+        done = subprocess.run(line, cwd=self.folder, env=clean(), capture_output=True, text=True, check=True)
+        return done.stdout
 
 
 def clean() -> dict[str, str]:
