@@ -16,7 +16,7 @@ FAST := build/compiled
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-compiled gen lint fmt types arch bench compiled clients pins clean
+.PHONY: help run test test-compiled gen lint fmt types arch bench walk compiled clients pins clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ arch: .venv/.dev ## check which package imports which
 
 bench: compiled ## measure (ARGS chooses what)
 	$(BIN)/python -m tests.bench --home $(FAST) $(ARGS)
+
+walk: .venv/.dev ## print the files and functions that a call runs through (ARGS="rest-send")
+	$(BIN)/python -m tests.walk $(ARGS)
 
 compiled: $(FAST)/.ready ## copy all to build/compiled and compile there what every call runs through
 

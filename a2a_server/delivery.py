@@ -14,19 +14,19 @@ from pydantic import SecretStr
 from a2a_server.adapters.sealing import Sealing, sealing_keys
 from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push.delivery import CURRENT, Delivery, Form
+from a2a_server.operations.push.delivery import Delivery, Form
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.hooks import Books
 from a2a_server.ports.store import StoreRefused
 from a2a_server.protocol import dialects
+from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
 from a2a_server.settings import Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.push import Push
-from a2a_server.transport.versions import DRAFT, LEGACY
 
 JWKS_PATH = "/.well-known/jwks.json"
 
-_A2A, _JSON = "application/a2a+json", "application/json"
+_A2A, _JSON = A2A_JSON, JSON
 
 K = TypeVar("K")
 

@@ -15,7 +15,7 @@ from a2a_gateway.cards.file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_gateway.http.door import HttpDoor
 from a2a_gateway.http.drain import Drainable
-from a2a_gateway.upstream import Upstream, new_answer
+from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.delivery import delivery_of, documents_of
@@ -170,7 +170,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
     await doors.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
     if doors.http is not None:
-        gateway = gateway_of(settings, LocalUpstream(pipeline, store, new_answer), base)
+        gateway = gateway_of(settings, LocalUpstream(pipeline, store), base)
         await gateway.start()
         stack.push_async_callback(gateway.stop)
         await doors.http.open(gateway)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.names import LEGACY
 from a2a_server.settings import Settings
 from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.versions import LEGACY
 
 WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised
 

@@ -18,12 +18,13 @@ from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import Violation
+from a2a_server.protocol.names import TEXT
 
 ExtendCard: TypeAlias = Callable[[pb.AgentCard, Caller], pb.AgentCard | None]
 _Function = TypeVar("_Function", bound=Function)
 _ExtendCard = TypeVar("_ExtendCard", bound=ExtendCard)
 
-_TEXT = ("text/plain",)
+_TEXT = (TEXT,)
 
 
 class Agent:

@@ -13,16 +13,16 @@ from a2a_server.domain.input_requests import (
     DESCRIPTION,
     TOOL_RESULT,
     TOOL_USE,
-    URI,
     InputRequest,
     mark,
     put_request,
     request_in,
 )
-from a2a_server.domain.syntax import MAX_ID, is_name
+from a2a_server.domain.validation import MAX_ID, is_name
 from a2a_server.ports.agent import InvalidAgentResponse
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
-INPUT_REQUESTS: Final = Extension(URI, DESCRIPTION)
+INPUT_REQUESTS: Final = Extension(INPUT_REQUEST_URI, DESCRIPTION)
 """For `Agent(extensions=[INPUT_REQUESTS])`: an agent that makes input requests declares that it does (EXTN-01)."""
 
 

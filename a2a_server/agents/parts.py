@@ -11,6 +11,7 @@ from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import InvalidAgentResponse
+from a2a_server.protocol.names import BINARY
 
 Json: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | float | bool | None
 Chunk: TypeAlias = str | bytes | pb.Part | Json
@@ -23,8 +24,6 @@ DEPTH = 30
 
 EXACT = 2**53
 """JSON numbers travel as doubles; integers beyond this would arrive as other numbers."""
-
-BINARY = "application/octet-stream"
 
 
 def text_part(text: str, *, media_type: str = "") -> pb.Part:

@@ -14,13 +14,14 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.parts import Content, Json, as_message, to_python, to_struct
 from a2a_server.agents.state import Saved
-from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, open_request
+from a2a_server.domain.input_requests import UNDECLARED, InputRequest, open_request
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import trace_of
 from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import refuse
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 _TASK, _CONTEXT = "task", "context"
 
@@ -41,7 +42,7 @@ class Recorder:
 
     def emit(self, event: pb.StreamResponse) -> None:
         _check_parts(event)
-        if URI in event.status_update.status.message.extensions and not self.input_requests:
+        if INPUT_REQUEST_URI in event.status_update.status.message.extensions and not self.input_requests:
             raise InvalidAgentResponse(UNDECLARED)
         self.events.append(event)
         task = asyncio.current_task()
@@ -173,7 +174,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     )
     outlet = Recorder(turn.state, (as_message(extra) for extra in messages))
     outlet.cancel_after = cancel_after
-    outlet.input_requests = any(extension.uri == URI for extension in agent.card.capabilities.extensions)
+    outlet.input_requests = any(extension.uri == INPUT_REQUEST_URI for extension in agent.card.capabilities.extensions)
     outlet.cancel_with = to_struct(cancel_metadata or {})
     return await _drive(agent, turn, outlet)
 

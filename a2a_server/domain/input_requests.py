@@ -7,7 +7,7 @@ part `{"toolUseId", "result"}` marked by the part metadata `{"partKind": "tool-r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from google.protobuf import struct_pb2
@@ -15,14 +15,12 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.protocol.errors import Violation, refuse
-
-URI: Final = "urn:a2a-server:input-request:v1"
-"""The extension."""
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 DESCRIPTION: Final = "Questions carry an id, may be marked as sensitive, and are answered by tool results for that id."
 
 UNDECLARED: Final = (
-    f"an input request needs the extension {URI}, which the card does not declare; "
+    f"an input request needs the extension {INPUT_REQUEST_URI}, which the card does not declare; "
     "give the Agent extensions=[INPUT_REQUESTS], or set input_request_extension"
 )
 """What an agent is told that makes one all the same (EXTN-01)."""
@@ -58,7 +56,7 @@ class ToolResult(NamedTuple):
 
 def declaration() -> pb.AgentExtension:
     """How the card names the extension."""
-    return pb.AgentExtension(uri=URI, description=DESCRIPTION)
+    return pb.AgentExtension(uri=INPUT_REQUEST_URI, description=DESCRIPTION)
 
 
 # -- questions
@@ -66,9 +64,9 @@ def declaration() -> pb.AgentExtension:
 
 def put_request(message: pb.Message, request: InputRequest) -> None:
     """Make a question an input request."""
-    if URI not in message.extensions:
-        message.extensions.append(URI)
-    members = message.metadata.fields[URI].struct_value.fields[_REQUEST].struct_value.fields
+    if INPUT_REQUEST_URI not in message.extensions:
+        message.extensions.append(INPUT_REQUEST_URI)
+    members = message.metadata.fields[INPUT_REQUEST_URI].struct_value.fields[_REQUEST].struct_value.fields
     members["kind"].string_value = _KIND
     members["prompt"].string_value = request.prompt
     members["sensitive"].bool_value = request.sensitive
@@ -77,9 +75,9 @@ def put_request(message: pb.Message, request: InputRequest) -> None:
 
 def request_in(message: pb.Message) -> InputRequest | None:
     """The input request that a message makes; nearly none does, and those are told from it at a glance."""
-    if not message.extensions or URI not in message.extensions:
+    if not message.extensions or INPUT_REQUEST_URI not in message.extensions:
         return None
-    own = _member(message.metadata, URI).struct_value
+    own = _member(message.metadata, INPUT_REQUEST_URI).struct_value
     if _REQUEST not in own.fields:
         return None
     request = own.fields[_REQUEST].struct_value
@@ -112,14 +110,14 @@ def tool_result(tool_use_id: str, value: struct_pb2.Value) -> pb.Part:
 
 
 def mark(part: pb.Part, kind: str) -> None:
-    part.metadata.fields[URI].struct_value.fields[_PART_KIND].string_value = kind
+    part.metadata.fields[INPUT_REQUEST_URI].struct_value.fields[_PART_KIND].string_value = kind
 
 
 def kind_of(part: pb.Part) -> str:
     """`tool-result`, `tool-use`, or "" for a part that is just what it is."""
     if not part.HasField("metadata"):
         return ""
-    return _member(_member(part.metadata, URI).struct_value, _PART_KIND).string_value
+    return _member(_member(part.metadata, INPUT_REQUEST_URI).struct_value, _PART_KIND).string_value
 
 
 def results_in(message: pb.Message) -> Iterator[ToolResult]:
@@ -151,3 +149,62 @@ def _complaint(result: ToolResult, request: InputRequest) -> str:
 def _member(fields: struct_pb2.Struct, name: str) -> struct_pb2.Value:
     """Membership first: reading a missing key of a protobuf map would insert it."""
     return fields.fields[name] if name in fields.fields else struct_pb2.Value()
+
+
+REDACTED: Final = "[redacted]"
+_REDACTED_VALUE: Final = struct_pb2.Value(string_value=REDACTED)
+
+
+def kept_of(task: pb.Task, message: pb.Message) -> pb.Message | None:
+    """What to keep in place of a message to this task; None when the message itself may be kept.
+
+    Whatever answers a sensitive request is withheld as a whole: a client that knows nothing of the extension puts the
+    value into its text. Once the request is no longer open, results for it are recognised by its id, and an answer in
+    words that is sent again by its own.
+    """
+    request = open_request(task.status)
+    if request is None:
+        request = sensitive_request(task.history, message) or answered_before(task.history, message)
+    return redacted(message, request) if request is not None and request.sensitive else None
+
+
+def sensitive_request(history: Iterable[pb.Message], message: pb.Message) -> InputRequest | None:
+    """The sensitive request of these messages for which the message holds a result."""
+    ids = {result.tool_use_id for result in results_in(message)}
+    if not ids:
+        return None
+    requests = (request for said in history if (request := request_in(said)) is not None)
+    return next((request for request in requests if request.sensitive and request.request_id in ids), None)
+
+
+def answered_before(history: Iterable[pb.Message], message: pb.Message) -> InputRequest | None:
+    """The request that a message of this id has answered already, if it was the next thing said."""
+    asked = None
+    for said in history:
+        if said.role == pb.ROLE_AGENT:
+            asked = request_in(said)
+        elif said.message_id == message.message_id and asked is not None:
+            return asked
+        else:
+            asked = None
+    return None
+
+
+def redacted(message: pb.Message, request: InputRequest) -> pb.Message:
+    """The same message with nothing of what its client has put into it, but its ids and the form of the answer."""
+    kept = pb.Message(
+        message_id=message.message_id,
+        context_id=message.context_id,
+        task_id=message.task_id,
+        role=message.role,
+        extensions=message.extensions,
+        reference_task_ids=message.reference_task_ids,
+    )
+    answering = {result.part for result in results_in(message) if result.tool_use_id == request.request_id}
+    for index in range(len(message.parts)):
+        part = kept.parts.add()
+        if index in answering:
+            part.CopyFrom(tool_result(request.request_id, _REDACTED_VALUE))
+        else:
+            part.text = REDACTED
+    return kept

@@ -10,8 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-PARENT: Final = "traceparent"
-STATE: Final = "tracestate"
+from a2a_server.protocol.names import TRACE_PARENT, TRACE_STATE
 
 _FIELDS: Final = "-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 _PARENT: Final = re.compile(
@@ -31,14 +30,14 @@ class Trace(NamedTuple):
 
     def headers(self) -> dict[str, str]:
         """What to send along with requests that belong to the same trace."""
-        return {PARENT: self.parent, STATE: self.state} if self.state else {PARENT: self.parent}
+        return {TRACE_PARENT: self.parent, TRACE_STATE: self.state} if self.state else {TRACE_PARENT: self.parent}
 
 
 def trace_of(metadata: Mapping[str, Sequence[str]]) -> Trace | None:
     """Read it; None unless there is exactly one well-formed parent. A malformed state is left out alone."""
-    parents = metadata.get(PARENT, ())
+    parents = metadata.get(TRACE_PARENT, ())
     if len(parents) != 1 or len(parents[0]) > _LONGEST_PARENT or not _PARENT.fullmatch(parents[0]):
         return None
-    state = ",".join(filter(None, metadata.get(STATE, ()))).strip(" ")
+    state = ",".join(filter(None, metadata.get(TRACE_STATE, ()))).strip(" ")
     sound = len(state) <= _LONGEST_STATE and state.isascii() and state.isprintable()
     return Trace(parents[0], state if sound else "")

@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
 
-from a2a_server.domain.input_requests import URI
 from a2a_server.operations.call import Operation
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.ids import Ids
@@ -38,6 +37,7 @@ from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 
 class Core:
@@ -77,7 +77,7 @@ class Core:
                 if delivery is not None
                 else None
             ),
-            input_requests=any(extension.uri == URI for extension in self.card.capabilities.extensions),
+            input_requests=any(extension.uri == INPUT_REQUEST_URI for extension in self.card.capabilities.extensions),
             answer_by_reference=answer_by_reference,
         )
         receipts = Receipts(store, clock, limits)

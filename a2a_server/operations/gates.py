@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.input_requests import URI
-from a2a_server.domain.schemes import choose_scheme
-from a2a_server.domain.validation import PLAIN, check_content_types, check_send, is_plain
+from a2a_server.domain.media_types import check_content_types
+from a2a_server.domain.validation import check_send, is_plain
+from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.push.desk import INLINE, PushDesk
 from a2a_server.ports.agent import SKILL_KEY, Agent
 from a2a_server.ports.plan import Plan
 from a2a_server.protocol.errors import A2AError, Reason, refuse
+from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 
 
 class Gates:
@@ -22,7 +23,7 @@ class Gates:
         self._agent = agent
         self._desk = desk
         self._capabilities = card.capabilities
-        self._results = any(extension.uri == URI for extension in card.capabilities.extensions)
+        self._results = any(extension.uri == INPUT_REQUEST_URI for extension in card.capabilities.extensions)
         self._default_modes = tuple(card.default_input_modes)
         self._skill_modes = {skill.id: (*self._default_modes, *skill.input_modes) for skill in card.skills}
         self._alike = all(set(modes) == set(self._default_modes) for modes in self._skill_modes.values())
@@ -54,7 +55,7 @@ class Gates:
             choose_scheme(config, call.schemes, INLINE)
             desk.check(config, INLINE)
         modes = self._modes(request)
-        if not plain or PLAIN not in modes:
+        if not plain or TEXT not in modes:
             check_content_types(request, modes, results=self._results)
         return plan
 

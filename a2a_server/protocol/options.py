@@ -11,6 +11,8 @@ from typing import Annotated, Final, Literal
 from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator
 
+from a2a_server.protocol.names import API_KEY, AUTHORIZATION, CURSOR, IDEMPOTENCY_KEY, TRACE_PARENT, TRACE_STATE
+
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 
@@ -33,7 +35,7 @@ def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     return ipaddress.ip_network(text.strip(), strict=False)
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(split)]
+NameList = Annotated[tuple[str, ...], BeforeValidator(split)]
 
 CardForm = Literal["auto", "1.0", "0.3"]
 LegacyJson = Literal["proto", "kind"]
@@ -41,14 +43,14 @@ Profiles = Annotated[tuple[Literal["draft"], ...], BeforeValidator(split)]
 
 FORWARDED = (
     "a2a-*",
-    "authorization",
+    AUTHORIZATION,
     "baggage",
     "grpc-metadata-*",
-    "idempotency-key",
-    "last-event-id",
-    "traceparent",
-    "tracestate",
-    "x-api-key",
+    IDEMPOTENCY_KEY,
+    CURSOR,
+    TRACE_PARENT,
+    TRACE_STATE,
+    API_KEY,
     "x-request-id",
 )
 WELL_KNOWN = ("accept", "accept-language", "forwarded", "from", "host", "origin", "referer", "user-agent", "via")
@@ -79,7 +81,7 @@ def first_segment(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class GatewayOptions:
     """Times are seconds, sizes bytes."""
 
     max_body_bytes: Count = 16 * 1024 * 1024
@@ -123,19 +125,19 @@ class Options:
     """Whether the card keeps the doors that a server elsewhere declares, such as its gRPC address."""
     card: str = ""
     """A JSON file with the public card, for upstreams that do not tell theirs over gRPC."""
-    cors_origins: Names = ()
+    cors_origins: NameList = ()
     """Origins whose pages may call, such as https://console.example, or *; the public card may be read by all. Pages
     send credentials in headers of their own; those that browsers add by themselves, such as cookies, never count."""
-    trusted_proxies: Names = ()
+    trusted_proxies: NameList = ()
     """Addresses or networks whose Forwarded, and X-Forwarded-For, -Proto, -Host and -Port headers are believed, such as
     10.0.0.0/8."""
     forwarded_prefix: bool = False
     """Whether X-Forwarded-Prefix of trusted proxies is believed, too. Only where every one of them sets or removes it:
     most pass on what the client has sent."""
-    forward_headers: Names = FORWARDED
+    forward_headers: NameList = FORWARDED
     """Request headers that become metadata of the same name; a star at the end stands for anything. Cookies are not
     among them: what a browser sends along by itself is nobody's credential unless the operator says so."""
-    forward_well_known: Names = WELL_KNOWN
+    forward_well_known: NameList = WELL_KNOWN
     """HTTP's own request headers that become metadata grpcgateway-<name>."""
 
 
@@ -143,7 +145,7 @@ class Options:
 class ChannelOptions:
     """Times are seconds, sizes bytes."""
 
-    addresses: Names = ()
+    addresses: NameList = ()
     """HOST:PORT of each upstream; calls go to all of them, and to all addresses a name stands for, in turn."""
     tls: bool = False
     """Whether to speak TLS, also without any of the four below."""

@@ -10,6 +10,8 @@ from typing import Annotated, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from a2a_server.protocol.names import API_KEY
+
 HASH = "sha256:"
 DIGITS = 64
 
@@ -75,7 +77,7 @@ class Auth(BaseModel):
     """Bearer tokens."""
     api_keys: Credentials = ()
     """API keys."""
-    api_key_header: str = Field(default="x-api-key", pattern=r"^[A-Za-z0-9_-]+$")
+    api_key_header: str = Field(default=API_KEY, pattern=r"^[A-Za-z0-9_-]+$")
     """The header, or gRPC metadata, that API keys arrive in."""
     tokens_file: str = ""
     """A TOML file with more `[[tokens]]` and `[[api_keys]]`, to keep them apart from the other settings."""

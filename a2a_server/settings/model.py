@@ -23,8 +23,8 @@ from a2a_server.protocol.errors import ErrorCodes
 from a2a_server.protocol.options import (
     RESERVED,
     ChannelOptions,
-    Names,
-    Options,
+    GatewayOptions,
+    NameList,
     first_segment,
     network_of,
     path_fault,
@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     """URL of the HTTP door as clients see it, for the agent card; empty = where it listens, or what proxies say."""
     anonymous_beyond_loopback: bool = False
     """Whether other machines may call without authentication."""
-    tenants: Names = ()
+    tenants: NameList = ()
     """The tenants that are served; none = every tenant a caller names is a space of its own."""
     default_tenant: str = ""
     """The tenant of calls that name none."""
@@ -111,7 +111,7 @@ class Settings(BaseSettings):
     streams: StreamOptions = StreamOptions()
     transport: GrpcOptions = GrpcOptions()
     legacy: LegacyOptions = LegacyOptions()
-    gateway: Options = Options()
+    gateway: GatewayOptions = GatewayOptions()
     upstream: ChannelOptions = ChannelOptions()
     push: Push = Push()
     tls: Tls = Tls()
@@ -182,7 +182,7 @@ class Settings(BaseSettings):
 
     @field_validator("gateway")
     @classmethod
-    def _understood(cls, options: Options) -> Options:
+    def _understood(cls, options: GatewayOptions) -> GatewayOptions:
         for text in options.trusted_proxies:
             try:
                 network_of(text)

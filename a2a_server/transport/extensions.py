@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.names import EXTENSIONS
 
-NAME = "a2a-extensions"
 LONGEST = 8 * 1024
 
 
@@ -42,6 +42,6 @@ class Extensions:
 def requested(values: tuple[str, ...]) -> tuple[str, ...]:
     """Split `uri *( "," uri )`, repeated lines joined, spaces trimmed, repetitions dropped."""
     if sum(map(len, values)) > LONGEST:
-        refuse([Violation(NAME, f"must have at most {LONGEST} characters in all")])
+        refuse([Violation(EXTENSIONS, f"must have at most {LONGEST} characters in all")])
     uris = (uri.strip() for value in values for uri in value.split(","))
     return tuple(dict.fromkeys(uri for uri in uris if uri))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, NamedTuple, cast
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
@@ -22,25 +22,25 @@ PATIENCE = 1.0
 FRESH = 0.5
 """How many seconds an answer of the store counts, however many ask."""
 
-A = TypeVar("A")
+
+class LocalAnswer(NamedTuple):
+    """The answer of a unary call, with the members that the gateway reads from every upstream's answer."""
+
+    message: Message
+    metadata: Metadata = ()
+    trailers: Metadata = ()
 
 
-class LocalUpstream(Generic[A]):
-    """Calls operations through the pipeline.
+class LocalUpstream:
+    """Calls operations through the pipeline."""
 
-    `answer` makes what the gateway understands, which this package may not know, of a message, metadata and trailers.
-    """
-
-    def __init__(
-        self, pipeline: Pipeline, store: Store, answer: Callable[[tuple[Message, Metadata, Metadata]], A]
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, store: Store) -> None:
         self._pipeline = pipeline
         self._store = store
-        self._answer = answer
         self._reachable = False
         self._asked = float("-inf")
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> A:
+    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> LocalAnswer:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
         envelope = new_envelope((context.metadata, ()))
         await _THE_OTHERS
@@ -50,7 +50,7 @@ class LocalUpstream(Generic[A]):
             async with until(deadline_of(context), context):
                 reply = await self._pipeline.unary(method.name, request, envelope)
         await _THE_OTHERS
-        return self._answer((reply.message, reply.metadata, ()))
+        return LocalAnswer(reply.message, reply.metadata)
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
         deadline = deadline_of(context)

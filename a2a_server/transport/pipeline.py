@@ -11,7 +11,7 @@ import structlog
 from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
-from a2a_server.domain.trace import PARENT, trace_of
+from a2a_server.domain.trace import trace_of
 from a2a_server.operations.call import (
     Call,
     Entries,
@@ -23,16 +23,23 @@ from a2a_server.operations.call import (
 )
 from a2a_server.ports.authenticator import ANONYMOUS, Authenticator, Caller, Credentials
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
-from a2a_server.transport import replay, schemes, versions
-from a2a_server.transport.extensions import NAME as EXTENSIONS
+from a2a_server.protocol.names import (
+    CURRENT,
+    CURSOR,
+    EXTENSIONS,
+    IDEMPOTENCY_KEY,
+    REPLAY_URI,
+    SCHEMES,
+    SPOKEN,
+    TRACE_PARENT,
+    VERSION,
+)
+from a2a_server.transport import schemes, versions
 from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.failing import fail
 from a2a_server.transport.flowing import items
-from a2a_server.transport.schemes import NAME as SCHEMES
 from a2a_server.transport.streams import OpenStream, OpenStreams
 from a2a_server.transport.tenants import Tenants, check_form
-from a2a_server.transport.versions import CURRENT, SPOKEN
-from a2a_server.transport.versions import NAME as VERSION
 
 PUBLIC = frozenset({"GetAgentCard"})
 """What anybody may ask, in any version, before knowing how to authenticate."""
@@ -40,12 +47,11 @@ PUBLIC = frozenset({"GetAgentCard"})
 SENDS = frozenset({"SendMessage", "SendStreamingMessage"})
 CARDS = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
 
-OWN = frozenset({replay.URI})
+OWN = frozenset({REPLAY_URI})
 """Extensions that are the server's business and not the agent's."""
 
 NO_EXTENSIONS: frozenset[str] = frozenset()
 
-KEY = "idempotency-key"
 LONGEST_KEY = 255
 
 Metadata = tuple[tuple[str, str], ...]
@@ -158,8 +164,8 @@ class Pipeline:
         """Begin a stream. A door that `shows_numbers` by itself honours cursors without the extension (RPLY-02)."""
         try:
             call, metadata = await self._admit(rpc, request, envelope, spoken)
-            if replay.NAME in envelope.metadata and (shows_numbers or call.numbers):
-                call = call._replace(cursor=envelope.metadata[replay.NAME])
+            if CURSOR in envelope.metadata and (shows_numbers or call.numbers):
+                call = call._replace(cursor=envelope.metadata[CURSOR])
         except Exception as error:  # noqa: BLE001 - as above
             fail(rpc, error)
         place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
@@ -178,14 +184,14 @@ class Pipeline:
             version = spoken = versions.told(self._negotiators, tuple(metadata[SPOKEN]))
         caller = await self._authenticator.authenticate(envelope)
         scope = _scope(rules.tenants.of(tenant, caller), caller.owner)
-        key = _key(tuple(metadata[KEY])) if KEY in metadata else ""
+        key = _key(tuple(metadata[IDEMPOTENCY_KEY])) if IDEMPOTENCY_KEY in metadata else ""
         listed = schemes.offered(rpc, metadata[SCHEMES]) if spoken != CURRENT and SCHEMES in metadata else ()
-        trace = trace_of(metadata) if PARENT in metadata else None
+        trace = trace_of(metadata) if TRACE_PARENT in metadata else None
         if EXTENSIONS not in metadata and not self._required:
             return new_call((caller, scope, version, NO_EXTENSIONS, key, listed, trace, False, (), None)), ()
         asked = tuple(metadata.get(EXTENSIONS, ()))
         activated = rules.extensions.activated(asked, enforce=rpc in self._enforcing)
-        call = Call(caller, scope, version, frozenset(activated) - OWN, key, listed, trace, replay.URI in activated)
+        call = Call(caller, scope, version, frozenset(activated) - OWN, key, listed, trace, REPLAY_URI in activated)
         return call, ((EXTENSIONS, ", ".join(activated)),) if activated else ()
 
 
@@ -201,5 +207,5 @@ def decode(message: type[Message], raw: bytes) -> Message:
 def _key(values: tuple[str, ...]) -> str:
     key = values[0]
     if len(set(values)) > 1 or not 0 < len(key) <= LONGEST_KEY or not (key.isascii() and key.isprintable()):
-        refuse([Violation(KEY, f"must be one value of 1 to {LONGEST_KEY} printable ASCII characters")])
+        refuse([Violation(IDEMPOTENCY_KEY, f"must be one value of 1 to {LONGEST_KEY} printable ASCII characters")])
     return key

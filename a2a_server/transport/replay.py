@@ -5,12 +5,10 @@ from __future__ import annotations
 import struct
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.wire import unwrap, wrap
+from a2a_server.domain.events import unwrap, wrap
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.operations.log.replay import NAME, URI
 from a2a_server.ports.entry import Entry
-
-__all__ = ["NAME", "URI", "numbered"]
+from a2a_server.protocol.names import REPLAY_URI
 
 _DOUBLE = struct.Struct("<d")
 
@@ -32,14 +30,14 @@ def _numbered(entry: Entry) -> Entry:
 def _rewritten(entry: Entry, kind: str) -> Entry:
     event = pb.StreamResponse()
     event.CopyFrom(entry.event)
-    getattr(event, kind).metadata[URI] = entry.number
+    getattr(event, kind).metadata[REPLAY_URI] = entry.number
     return Entry.of(entry.number, event)
 
 
 def _mark(kind: str) -> bytes:
     """The bytes of metadata that hold nothing but a number, up to the number."""
     event = pb.StreamResponse()
-    getattr(event, kind).metadata[URI] = 1
+    getattr(event, kind).metadata[REPLAY_URI] = 1
     return unwrap(event.SerializeToString())[1][: -_DOUBLE.size]
 
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from a2a_server.protocol.errors import Violation, refuse
 
-NAME = "a2a-server-schemes"
 MOST = 16
 
 _FIELDS: Final = {

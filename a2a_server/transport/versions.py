@@ -7,16 +7,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 from a2a_server.protocol.errors import A2AError, Reason
-
-NAME = "a2a-version"
-SPOKEN = "a2a-server-spoken"
-"""By this a gateway says what its client spoke, where that is not what the gateway itself speaks."""
-
-CURRENT: Final = "1.0"
-LEGACY: Final = "0.3"
-"""Also what an absent version means to the letter of the specification."""
-DRAFT: Final = "draft"
-"""The draft between the two. Its clients, too, call it 0.3."""
+from a2a_server.protocol.names import CURRENT, DRAFT, LEGACY
 
 _WHERE: Final = {
     CURRENT: "A2A 1.0 is spoken by paths without /v1, by methods such as SendMessage, and by the package lf.a2a.v1.",

@@ -20,8 +20,9 @@ from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2A_DOMAIN, SERVER_DOMAIN, A2AError, ErrorCodes, Reason, StatusError, status_of
+from a2a_server.protocol.names import CHALLENGE, CHALLENGE_HEADER
 
 log = structlog.get_logger(__name__)
 
@@ -125,7 +126,7 @@ def explain(error: Exception, codes: ErrorCodes = "1.0.1", form: type[Failure] =
     return failure_of(A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}), codes, form)
 
 
-def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, form: type[Failure]) -> Failure:
+def _failure(status: status_pb2.Status, trailers: MetadataPairs, codes: ErrorCodes, form: type[Failure]) -> Failure:
     shown, headers = [], []
     reason: Reason | None = None
     informed = False
@@ -136,7 +137,7 @@ def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, f
             informed = True
             reason = _reason(known) or reason
             if challenge := known.metadata.get("challenge"):
-                headers.append(("WWW-Authenticate", challenge))
+                headers.append((CHALLENGE_HEADER, challenge))
         elif isinstance(known, details.RetryInfo):
             seconds = known.retry_delay.seconds + known.retry_delay.nanos / 1e9
             headers.append(("Retry-After", str(max(math.ceil(seconds), 0))))
@@ -144,8 +145,8 @@ def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, f
             message = respelled(known, message, json_path)
             packed.Pack(known)
         shown.append(_detail(packed))
-    if not any(name == "WWW-Authenticate" for name, _ in headers):
-        headers += [("WWW-Authenticate", str(value)) for name, value in trailers if name == "www-authenticate"]
+    if not any(name == CHALLENGE_HEADER for name, _ in headers):
+        headers += [(CHALLENGE_HEADER, str(value)) for name, value in trailers if name == CHALLENGE]
     nearest = reason or _NEAREST.get(status.code, Reason.INTERNAL)
     if not informed:  # clients decide by the reason, whoever chose it (CONF-05)
         shown.append({"@type": _INFO, "reason": nearest.name, "domain": nearest.domain})

@@ -18,10 +18,11 @@ from a2a_gateway.http import body
 from a2a_gateway.http.frames import Frames, JsonRpcFrames, JsonRpcLines
 from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.profiles import Profile
-from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
 from a2a_server.protocol.codec import NotJson, loads
 from a2a_server.protocol.errors import A2AError, Reason, Violation
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON
+from a2a_server.protocol.options import GatewayOptions
 
 _HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 431, 503})
 """Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
@@ -44,7 +45,7 @@ class Envelope(NamedTuple):
 
 
 new_envelope: Final[Callable[[tuple[bytes, str, Any]], Envelope]] = partial(tuple.__new__, Envelope)
-"""As `upstream.new_answer`."""
+"""Made at once, in a third of the time."""
 
 
 class Method(NamedTuple):
@@ -103,13 +104,13 @@ class JsonRpc:
             return await self.calls.stream(request, parameters, rpc, message, frames=form)
         told = await self.calls.unary(request, parameters, rpc, message)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, accept.JSON, told.headers)
+        return Reply(text, JSON, told.headers)
 
 
-async def read(request: web.BaseRequest, options: Options) -> object:
+async def read(request: web.BaseRequest, options: GatewayOptions) -> object:
     """The body of a request as JSON."""
     raw = await body.read(request, options)
-    accept.must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (accept.JSON, accept.A2A))
+    must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (JSON, A2A_JSON))
     try:
         return loads(raw, max_depth=options.max_depth)
     except NotJson as error:
@@ -118,7 +119,7 @@ async def read(request: web.BaseRequest, options: Options) -> object:
 
 def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
     """The form of a stream that the client asks for."""
-    lines = accept.stream(accept.asked(request.headers)) == accept.NDJSON
+    lines = stream_type(accepted_types(request.headers)) == NDJSON
     return JsonRpcLines(request_id) if lines else JsonRpcFrames(request_id)
 
 
@@ -127,7 +128,7 @@ def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:
     failure = profile.explain(error)
     text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
     http = failure.http if failure.http in _HTTP_LEVEL else 200
-    return Reply(text, accept.JSON, failure.headers, status=http)
+    return Reply(text, JSON, failure.headers, status=http)
 
 
 def wrong(reason: Reason, field: str, description: str) -> NoReturn:

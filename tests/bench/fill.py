@@ -8,16 +8,12 @@ from itertools import islice
 from pathlib import Path
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.domain.events import artifact_event, status_event, text_part
-from a2a_server.domain.reducer import apply_status
-from a2a_server.domain.scope import Scope
-from a2a_server.operations.ids import Ids
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.kept import Head, Lease
 from a2a_server.ports.write import Write
 from tests.bench.requests import TEXT, message
+from tests.support.house import Ids, Scope, SqliteStore, apply_status, artifact_event, status_event, text_part
 
 _FIRST_MS = 1_700_000_000_000
 _GROUP = 1_000

@@ -16,12 +16,9 @@ import uvloop
 from joserfc.jwk import ECKey
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
-from a2a_server.adapters.webhook import Signer, WebhookSender
-from a2a_server.domain.addresses import Addresses
-from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.push_sender import Notice
+from tests.support.house import Addresses, Signer, SystemClock, WebhookPolicy, WebhookSender
 
 COUNT = 10_000
 AT_ONCE = (1, 8, 64)
@@ -52,7 +49,7 @@ async def receive() -> None:
 async def send(port: int) -> None:
     key = ECKey.generate_key("P-256")
     for name, sign in (("plain", None), ("signed", Signer([key], "https://agents.example", SystemClock()))):
-        sender = WebhookSender(Policy(addresses=Addresses.of(loopback=True)), SystemClock(), sign=sign)
+        sender = WebhookSender(WebhookPolicy(addresses=Addresses.of(loopback=True)), SystemClock(), sign=sign)
         await sender.open()
         for at_once in AT_ONCE:
             await _measure(sender, port, name, at_once)

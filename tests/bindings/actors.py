@@ -10,10 +10,6 @@ import grpc
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.scope import Scope
-from a2a_server.operations.call import Call, UnaryOperation
-from a2a_server.operations.core import Core
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.entry import Entry
@@ -22,6 +18,7 @@ from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.ports.write import Write
 from a2a_server.protocol.errors import Violation
+from tests.support.house import Call, Core, Limits, Scope, UnaryOperation
 from tests.support.world import Refusal, World, refusal
 
 Act = Callable[[TurnRequest, Outlet], Awaitable[None]]

@@ -14,11 +14,10 @@ from pathlib import Path
 import pytest
 import structlog
 
-from a2a_server.adapters.memory import MemoryStore
-from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.ports.store import Store
 from tests.support import world
 from tests.support.doors import DOORS, Door
+from tests.support.house import MemoryStore, SqliteStore
 
 STORES = ("memory", "sqlite")
 

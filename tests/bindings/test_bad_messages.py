@@ -11,9 +11,9 @@ from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.store import Store
-from a2a_server.transport.grpc.options import GrpcOptions
 from tests.bindings.actors import COMPLETED, Actor, asking, at_rest, echo
 from tests.support.doors import OPTIONS
+from tests.support.house import GrpcOptions
 from tests.support.world import Refusal, World, refused, say, serving
 
 ROLES = "ROLE_USER, ROLE_AGENT"

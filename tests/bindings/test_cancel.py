@@ -10,9 +10,6 @@ import grpc
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.scope import Scope
-from a2a_server.operations.limits import Limits
-from a2a_server.operations.turns.unattended import Unattended
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.plan import Plan
@@ -47,6 +44,7 @@ from tests.bindings.actors import (
     waiting,
     watch_calls,
 )
+from tests.support.house import Limits, Scope, Unattended
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
 NOW = {"return_immediately": True}

@@ -15,10 +15,10 @@ from google.protobuf import json_format
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, discovery_pb2_grpc
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.domain.structure import required_violations
 from a2a_server.ports.agent import Agent
 from a2a_server.serve import running
 from a2a_server.settings import Settings
+from tests.support.house import required_violations
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, as_user, refused, say, serving
 

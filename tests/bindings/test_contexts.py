@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
+from tests.support.house import Limits
 from tests.support.stage import Stage
 from tests.support.world import refused, say, serving
 

@@ -9,8 +9,6 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.adapters.memory import MemoryStore
-from a2a_server.domain.scope import Scope
 from a2a_server.ports.authenticator import ANONYMOUS
 from tests.bindings.actors import COMPLETED, INPUT, Gate, at_rest, begun, until, waiting
 from tests.support import old
@@ -19,6 +17,7 @@ from tests.support.door_old import WHERE, OldClient, Where
 from tests.support.door_old import kinds as old_kinds
 from tests.support.door_old import say as old_say
 from tests.support.doors import OPTIONS
+from tests.support.house import MemoryStore, Scope
 from tests.support.stage import Stage
 from tests.support.world import kinds as new_kinds
 from tests.support.world import say as new_say

@@ -11,13 +11,12 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Extension, Turn
-from a2a_server.domain.scope import Scope
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Record, StoreUnavailable
 from a2a_server.ports.write import Write
 from tests.support.calls import every_call
+from tests.support.house import MemoryStore, Scope
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 

@@ -13,8 +13,6 @@ from google.protobuf import json_format, struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
 from a2a_server.agents.feed import LINGER
-from a2a_server.domain.events import artifact_event, millis
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.plan import Plan
@@ -40,6 +38,7 @@ from tests.bindings.actors import (
     texts,
     waiting,
 )
+from tests.support.house import Limits, artifact_event, millis
 from tests.support.world import kinds, refused, say, serving
 
 NOW = {"return_immediately": True}

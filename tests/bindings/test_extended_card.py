@@ -6,9 +6,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.adapters.auth.static import StaticAuthenticator
-from a2a_server.domain.structure import required_violations
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
+from tests.support.house import StaticAuthenticator, required_violations
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, World, as_user, refused, serving
 

@@ -10,9 +10,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension
 from a2a_server.protocol.errors import Violation
-from a2a_server.transport.extensions import Extensions
-from a2a_server.transport.pipeline import Rules
 from tests.support.calls import every_call
+from tests.support.house import Extensions, Rules
 from tests.support.stage import Stage
 from tests.support.world import World, refused, say, serving
 

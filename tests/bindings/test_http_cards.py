@@ -11,8 +11,8 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from a2a_server.ports.authenticator import Caller
-from a2a_server.transport.grpc.address import Address
 from a2a_server.whereabouts import reachable
+from tests.support.house import Address
 from tests.support.http import SEND, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 

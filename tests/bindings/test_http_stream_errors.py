@@ -12,13 +12,13 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.call import Call, Entries
 from a2a_server.ports.entry import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.support import world
 from tests.support.door_upstream import event
 from tests.support.doors import Door, http_door, upstream_for
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
+from tests.support.house import Call, Entries
 from tests.support.http import get, once, post
 from tests.support.stage import Stage
 

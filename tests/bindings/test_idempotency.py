@@ -9,9 +9,9 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
 from tests.support.calls import SOON, key
+from tests.support.house import Limits
 from tests.support.stage import HandClock, Stage, texts
 from tests.support.world import World, kinds, refused, say, serving
 

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Turn
-from a2a_server.domain.scope import Scope
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.kept import Once
 from a2a_server.ports.store import Store
 from a2a_server.ports.write import Write
 from tests.support.calls import SOON, key
+from tests.support.house import Limits, MemoryStore, Scope
 from tests.support.stage import Stage, texts
 from tests.support.world import World, kinds, refused, say, serving
 

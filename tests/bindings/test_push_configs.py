@@ -8,10 +8,9 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.domain.scope import Scope
-from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.store import Store
+from tests.support.house import MOST_CONFIGS, Scope
 from tests.support.stage import Stage
 from tests.support.world import Refusal, World, refused, say, serving
 

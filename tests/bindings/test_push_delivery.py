@@ -12,14 +12,11 @@ from aiohttp import web
 from google.protobuf import json_format
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
-from a2a_server.adapters.webhook import WebhookSender
-from a2a_server.domain.scope import Scope
-from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.store import Store
 from tests.bindings.test_push_configs import config, create, delete, get, listed, told
 from tests.support.deliveries import deliver
+from tests.support.house import Scope, SystemClock, WebhookPolicy, WebhookSender
 from tests.support.receivers import HERE, Received, Receiver, happened, listener, read_request, receiver
 from tests.support.stage import Stage
 from tests.support.world import World, kinds, refused, say, serving
@@ -30,7 +27,7 @@ QUIET = 0.05
 
 @asynccontextmanager
 async def delivering(
-    stage: Stage, *, policy: Policy = HERE, challenge: bool = False, **parts: Any
+    stage: Stage, *, policy: WebhookPolicy = HERE, challenge: bool = False, **parts: Any
 ) -> AsyncIterator[World]:
     sender = WebhookSender(policy, SystemClock(), timeout=10)
     async with serving(stage.agent, delivery=deliver(sender, challenge=challenge), **parts) as world:
@@ -220,7 +217,7 @@ async def test_what_is_owed_goes_to_the_new_address_of_a_replaced_config(store: 
 )
 async def test_an_address_that_may_not_be_called_is_refused_before_anything_happens(url: str, complaint: str) -> None:
     stage = Stage()
-    async with delivering(stage, policy=Policy()) as world:
+    async with delivering(stage, policy=WebhookPolicy()) as world:
         task = await world.send(say(skill="ask"))
         assert (await refused(create(world, task.id, url=url))).fields == {"url": complaint}
         assert not (await listed(world, task.id)).configs

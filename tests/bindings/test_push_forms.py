@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.adapters.clock import SystemClock
-from a2a_server.adapters.webhook import WebhookSender
 from a2a_server.agents import Turn
-from a2a_server.operations.push.delivery import Delivery
 from a2a_server.ports.store import Store
 from tests.bindings.test_push_delivery import events, inline, numbers, received
 from tests.support import old
@@ -20,6 +17,7 @@ from tests.support.door_draft import draft_serving
 from tests.support.door_draft import say as draft_say
 from tests.support.door_old import WHERE, Where, old_serving
 from tests.support.door_old import say as old_say
+from tests.support.house import Delivery, SystemClock, WebhookSender
 from tests.support.receivers import HERE, Received, Receiver, receiver
 from tests.support.stage import Stage
 from tests.support.world import kinds, say, serving

@@ -12,15 +12,13 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.domain.scope import Scope
-from a2a_server.operations.call import Call
-from a2a_server.operations.core import Core
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import A2AError
 from tests.support import old
 from tests.support.door_old import WHERE, Where, old_serving
 from tests.support.door_old import say as old_say
+from tests.support.house import Call, Core, Scope
 from tests.support.stage import Stage
 from tests.support.world import refused, say, serving
 

@@ -10,13 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
-from a2a_server.adapters.sealing import Sealing
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.adapters.webhook import WebhookSender
 from tests.bindings.test_push_configs import config, create, get, listed
 from tests.bindings.test_push_delivery import received
 from tests.support.deliveries import deliver
+from tests.support.house import Sealing, SqliteStore, SystemClock, WebhookSender
 from tests.support.receivers import HERE, receiver
 from tests.support.stage import Stage
 from tests.support.world import say, serving

@@ -11,13 +11,6 @@ from typing import cast
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.events import millis
-from a2a_server.domain.lifecycle import MOVES, TERMINAL
-from a2a_server.domain.reducer import fold
-from a2a_server.operations.call import Entries
-from a2a_server.operations.core import Core
-from a2a_server.operations.limits import Limits
-from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.plan import Plan
@@ -40,6 +33,7 @@ from tests.bindings.actors import (
     says,
     status,
 )
+from tests.support.house import MOVES, TERMINAL, Core, Entries, InputTimeouts, Limits, fold, millis
 from tests.support.world import World, say, serving
 
 LIMITS = Limits(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
+from tests.support.house import Limits
 from tests.support.stage import Stage, texts
 from tests.support.world import ByHeader, as_user, refused, say, serving
 

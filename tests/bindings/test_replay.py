@@ -13,13 +13,9 @@ from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
-from a2a_gateway.upstream import Context, Upstream
+from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.memory import MemoryStore
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.domain.reducer import fold
-from a2a_server.operations.limits import Limits
-from a2a_server.operations.log.replay import URI, cursor_of
+from a2a_server.operations.log.replay import cursor_of
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.store import Store
@@ -44,6 +40,7 @@ from tests.bindings.actors import (
     waiting,
 )
 from tests.bindings.numbered import Numbered, numbers, on_the_wire, place, read, story, subscribe
+from tests.support.house import REPLAY, Limits, MemoryStore, SqliteStore, fold
 from tests.support.world import ByHeader, as_user, kinds, say
 from tests.unit.gateway.upstreams import KINDS, Kind, rpc
 from tests.unit.gateway.upstreams import refused as refused_by
@@ -51,7 +48,7 @@ from tests.unit.gateway.upstreams import refused as refused_by
 NOW = {"return_immediately": True}
 
 pytestmark = pytest.mark.only_through("grpc", why="what doors call is called itself, in both of its forms")
-ASKING = ("a2a-extensions", URI)
+ASKING = ("a2a-extensions", REPLAY)
 
 
 @pytest.fixture(params=KINDS)
@@ -82,7 +79,7 @@ def _fault(refusal: status_pb2.Status) -> str:
 async def test_every_event_has_the_number_it_has_in_the_log(store: Store, kind: Kind) -> None:
     gate, seen, joined = Gate(), Numbered(), Numbered()
     async with place(waiting(gate), kind, store=store) as (world, upstream):
-        sending = await upstream.stream(rpc("SendStreamingMessage"), say(), Context({}))
+        sending = await upstream.stream(rpc("SendStreamingMessage"), say(), CallContext({}))
         first = asyncio.ensure_future(read(sending, seen))
         await until(lambda: bool(seen))
         second = asyncio.ensure_future(read(await subscribe(upstream, seen[0][1].task.id), joined))

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_gateway.channel import replay as channel_replay
-from a2a_gateway.upstream import Context
+from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.operations.log.replay import URI
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import COMPLETED, Actor, Gate, chunk, echo, log_of, status, waiting
 from tests.bindings.numbered import numbers, on_the_wire, story
+from tests.support.house import REPLAY
 from tests.support.world import refused, say, serving
 from tests.unit.gateway.upstreams import KINDS, rpc, upstream_of
 
 NOW = {"return_immediately": True}
-ASKING = ("a2a-extensions", URI)
+ASKING = ("a2a-extensions", REPLAY)
 
 
 def number_in(event: pb.StreamResponse) -> int | None:
     fields = getattr(event, event.WhichOneof("payload") or "").metadata.fields
-    return int(fields[URI].number_value) if URI in fields else None
+    return int(fields[REPLAY].number_value) if REPLAY in fields else None
 
 
 @pytest.mark.req("RPLY-05", "EXTN-02", "EXTN-03", "EXTN-07")
@@ -36,7 +35,7 @@ async def test_clients_that_ask_see_numbers_and_use_cursors(store: Store) -> Non
         whole = await on_the_wire(world, task_id)
         assert [number_in(event) for event in seen] == numbers(whole)
         for event in seen:
-            del getattr(event, event.WhichOneof("payload") or "").metadata.fields[URI]
+            del getattr(event, event.WhichOneof("payload") or "").metadata.fields[REPLAY]
             getattr(event, event.WhichOneof("payload") or "").ClearField("metadata")
         assert seen == [event for _, event in whole]
 
@@ -79,12 +78,11 @@ async def test_who_asks_changes_nothing_for_the_others(store: Store) -> None:
 
 @pytest.mark.req("RPLY-05", "EXTN-01", "CARD-08")
 async def test_the_card_of_an_agent_that_streams_declares_it() -> None:
-    for agent, declared in ((echo(), [URI]), (waiting(Gate(), streaming=False), [])):
+    for agent, declared in ((echo(), [REPLAY]), (waiting(Gate(), streaming=False), [])):
         async with serving(agent) as world:
             card = await world.discovery.GetAgentCard(GetAgentCardRequest())
             assert [extension.uri for extension in card.capabilities.extensions] == declared
             assert not any(extension.required for extension in card.capabilities.extensions)
-    assert channel_replay.URI == URI
 
 
 @pytest.mark.req("RPLY-05")
@@ -100,8 +98,8 @@ async def test_the_agent_hears_nothing_of_it() -> None:
 @pytest.mark.only_through("grpc", why="what doors call is called itself")
 @pytest.mark.parametrize("asks", [False, True])
 async def test_both_upstreams_give_the_same_bytes(*, asks: bool) -> None:
-    asked = {"a2a-extensions": ("https://example.com/x", URI)} if asks else {}
-    context = Context({"last-event-id": ("1",), **asked})
+    asked = {"a2a-extensions": ("https://example.com/x", REPLAY)} if asks else {}
+    context = CallContext({"last-event-id": ("1",), **asked})
     told = []
 
     async def act(request: TurnRequest, outlet: Outlet) -> None:

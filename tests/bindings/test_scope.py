@@ -11,11 +11,10 @@ import pytest
 from google.rpc import status_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import Store
 from tests.support.calls import every_call
+from tests.support.house import Limits, Secret, StaticAuthenticator
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 

@@ -9,13 +9,10 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.transport.extensions import Extensions
-from a2a_server.transport.pipeline import Rules
 from tests.bindings.actors import (
     COMPLETED,
     FAILED,
@@ -35,6 +32,7 @@ from tests.bindings.actors import (
     waiting,
     watch_writes,
 )
+from tests.support.house import Extensions, Limits, Rules
 from tests.support.world import ByHeader, as_user, refused, say, serving
 
 

@@ -16,14 +16,13 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import text_part, tool_result_part
-from a2a_server.domain.withholding import REDACTED
-from a2a_server.operations.log.replay import URI as REPLAY
 from a2a_server.operations.turns.job import Job, recover
 from a2a_server.operations.turns.receipts import fingerprint
 from a2a_server.ports.store import Store
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, at_rest, until
 from tests.support.calls import key
 from tests.support.guard import Guard, answer, asked
+from tests.support.house import REDACTED, REPLAY
 from tests.support.stage import texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 

@@ -8,7 +8,6 @@ import grpc
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
@@ -36,6 +35,7 @@ from tests.bindings.actors import (
     until,
     waiting,
 )
+from tests.support.house import Limits
 from tests.support.world import kinds, refused, say, serving
 
 

@@ -9,8 +9,6 @@ import grpc
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.reducer import fold
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
@@ -36,6 +34,7 @@ from tests.bindings.actors import (
     until,
     waiting,
 )
+from tests.support.house import Limits, fold
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
 NOW = {"return_immediately": True}

@@ -7,9 +7,8 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.ports.store import Store
-from a2a_server.transport.pipeline import Rules
-from a2a_server.transport.tenants import Tenants
 from tests.support.calls import every_call
+from tests.support.house import Rules, Tenants
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, as_user, refused, say, serving
 

@@ -7,8 +7,6 @@ import asyncio
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.limits import Limits
-from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
@@ -29,6 +27,7 @@ from tests.bindings.actors import (
     statuses,
     waiting,
 )
+from tests.support.house import InputTimeouts, Limits
 from tests.support.world import World, kinds, say, serving
 
 NOW = {"return_immediately": True}

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
 from tests.bindings.test_push_delivery import delivering, events, inline, numbers, received
+from tests.support.house import Limits
 from tests.support.receivers import Received, receiver
 from tests.support.stage import Stage
 from tests.support.traces import NONE, ONE, TWO, along, traces

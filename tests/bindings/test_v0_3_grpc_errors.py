@@ -11,13 +11,11 @@ from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.agents import Extension
 from a2a_server.ports.authenticator import Caller, Credentials
-from a2a_server.transport.grpc.options import StreamOptions
-from a2a_server.transport.pipeline import Rules
 from tests.bindings.actors import COMPLETED, Gate, waiting
 from tests.support.calls import URL
+from tests.support.house import Rules, Secret, StaticAuthenticator, StreamOptions
 from tests.support.old import RPCS, every_old_call, get, send, tell
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, Refusal, as_user, refused, serving

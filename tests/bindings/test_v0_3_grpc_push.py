@@ -8,10 +8,10 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from a2a_server.ports.store import Store
 from tests.bindings.actors import watch_calls
 from tests.support.calls import URL
+from tests.support.house import MOST_CONFIGS
 from tests.support.old import send, tell
 from tests.support.stage import Stage
 from tests.support.world import World, refused, serving

@@ -12,10 +12,9 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import Extension
 from a2a_server.ports.store import Store
-from a2a_server.transport.pipeline import Rules
-from a2a_server.transport.tenants import Tenants
 from tests.bindings.actors import CANCELED, COMPLETED, INPUT, Gate, at_rest, begun, until, waiting
 from tests.support.calls import SOON
+from tests.support.house import Rules, Tenants
 from tests.support.old import NOW, get, kinds, send, stream, subscribe, tell, texts
 from tests.support.stage import Stage
 from tests.support.stage import texts as new_texts

@@ -11,8 +11,6 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_proto import a2a_v0_3_pb2_grpc
-from a2a_server.operations.limits import Limits
-from a2a_server.operations.log.replay import URI
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.store import Store
 from a2a_server.ports.turn_request import TurnRequest
@@ -35,6 +33,7 @@ from tests.bindings.actors import (
     until,
     waiting,
 )
+from tests.support.house import REPLAY, Limits
 from tests.support.old import NOW, get, kinds, send, stream, subscribe, tell
 from tests.support.world import ByHeader, Refusal, World, as_user, refusal, serving
 
@@ -245,17 +244,17 @@ async def test_a_server_that_stops_lets_streams_end_and_then_ends_them() -> None
 
 
 async def numbered(world: World, task_id: str, **metadata: str) -> list[v03.StreamResponse]:
-    told = (("x-a2a-extensions", URI), *((name.replace("_", "-"), value) for name, value in metadata.items()))
+    told = (("x-a2a-extensions", REPLAY), *((name.replace("_", "-"), value) for name, value in metadata.items()))
     return await subscribe(world, task_id, metadata=told)
 
 
 @pytest.mark.req("RPLY-02", "RPLY-03", "RPLY-05")
 async def test_events_tell_their_numbers_to_who_asks_and_a_cursor_is_honoured(store: Store) -> None:
     async with serving(echo(), store=store) as world:
-        call = world.old.SendStreamingMessage(tell(), metadata=(("x-a2a-extensions", URI),))
+        call = world.old.SendStreamingMessage(tell(), metadata=(("x-a2a-extensions", REPLAY),))
         items = [item async for item in call]
-        assert ("x-a2a-extensions", URI) in tuple(await call.initial_metadata())
-        known = [int(getattr(item, str(item.WhichOneof("payload"))).metadata[URI]) for item in items]
+        assert ("x-a2a-extensions", REPLAY) in tuple(await call.initial_metadata())
+        known = [int(getattr(item, str(item.WhichOneof("payload"))).metadata[REPLAY]) for item in items]
         assert known == sorted(set(known))
         again = await numbered(world, items[0].task.id, last_event_id=str(known[0]))
         assert again == items[1:]

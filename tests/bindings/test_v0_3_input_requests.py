@@ -10,21 +10,21 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.domain.input_requests import URI
-from a2a_server.domain.withholding import REDACTED
+from a2a_server.agents import INPUT_REQUESTS
 from a2a_server.ports.store import Store
-from a2a_server.protocol.dialects.tool_parts import MEMBERS_URI
+from a2a_server.protocol.names import MEMBERS_URI
 from tests.bindings.actors import COMPLETED, INPUT
 from tests.support import old
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, texts
 from tests.support.guard import Guard, asked
+from tests.support.house import REDACTED, SqliteStore
 from tests.support.world import World, serving
 from tests.support.world import say as new_say
 
 pytestmark = pytest.mark.only_through("grpc", why="the doors of 0.3 are opened here")
 
 SECRET = "s3cr3t-0f-th3-d0or"
+URI = INPUT_REQUESTS.uri
 EXTRAS = {"x_a2a_extensions": MEMBERS_URI}
 
 

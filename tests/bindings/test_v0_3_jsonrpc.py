@@ -9,9 +9,9 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Extension
-from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from tests.bindings.actors import Gate, begun, waiting
 from tests.support.door_old import WHERE, Where, kinds, old_serving, say, texts
+from tests.support.house import MOST_CONFIGS
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
 

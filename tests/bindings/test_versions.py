@@ -8,8 +8,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.transport.pipeline import Rules
 from tests.support.calls import every_call
+from tests.support.house import Rules
 from tests.support.stage import Stage
 from tests.support.world import refused, say, serving
 

@@ -8,13 +8,12 @@ from itertools import count
 from typing import TypedDict, Unpack
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.scope import Scope
-from a2a_server.domain.trace import Trace
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.kept import Head, Lease, Once, Turn
 from a2a_server.ports.store import Record, Store
 from a2a_server.ports.write import Write
+from tests.support.house import Scope, Trace
 
 ANN = Scope("acme", "ann")
 BOB = Scope("acme", "bob")

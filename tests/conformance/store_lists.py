@@ -8,8 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from a2a_server.domain.paging import Position, TaskFilter
-from a2a_server.domain.scope import Scope
 from a2a_server.ports.store import Store, TaskPage, TaskQuery
 from tests.conformance.authors import (
     ANN,
@@ -22,6 +20,7 @@ from tests.conformance.authors import (
     Author,
     fresh,
 )
+from tests.support.house import Position, Scope, TaskFilter
 
 EVERYTHING = TaskFilter()
 

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.scope import Scope
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.kept import Head, Once, Turn
 from a2a_server.ports.store import StaleWrite, Store
@@ -26,6 +25,7 @@ from tests.conformance.authors import (
     message,
     status,
 )
+from tests.support.house import Scope
 
 
 class TaskPromises:

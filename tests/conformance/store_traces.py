@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from a2a_server.domain.trace import Trace
 from a2a_server.ports.hooks import Setback, Which
 from a2a_server.ports.store import Store
 from tests.conformance.authors import ANN, Author, chunk, config, message
+from tests.support.house import Trace
 
 NOW, UNTIL = 1_000, 2_000
 ONE = Trace("00-11111111111111111111111111111111-1111111111111111-01", "a=1,b=2")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_server.adapters.memory import MemoryStore
 from a2a_server.ports.store import Store
 from tests.conformance.store_contract import StoreContract
+from tests.support.house import MemoryStore
 
 
 class TestMemoryStore(StoreContract):

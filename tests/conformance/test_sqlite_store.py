@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.sqlite import SqliteStore, schema, writer
+from a2a_server.adapters.sqlite import writer
 from a2a_server.adapters.sqlite.sql import queries
-from a2a_server.domain.lifecycle import INTERRUPTED
-from a2a_server.domain.paging import TaskFilter
 from a2a_server.ports.hooks import Setback, Which
 from a2a_server.ports.kept import Head, Lease, Once
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
+from tests.support.house import INTERRUPTED, SqliteStore, TaskFilter, schema
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from joserfc.jwk import ECKey
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
-from a2a_server.adapters.sqlite import schema
 from a2a_server.cli.push import push
 from tests.e2e.processes import Running, command, serving
+from tests.support.house import schema
 from tests.support.receivers import Received, receiver
 from tests.support.world import say
 

@@ -18,11 +18,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from a2a_server.agents import Agent, Turn
-from a2a_server.operations.limits import Limits
 from a2a_server.serve import Server, running
 from a2a_server.settings import Settings
 from tests.e2e.processes import serving as process
 from tests.support.calls import every_call
+from tests.support.house import Limits
 from tests.support.stage import Stage, texts
 from tests.support.world import World, kinds, say, serving
 

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from a2a_server.operations.limits import Limits
 from a2a_server.serve import Server, relaying
 from a2a_server.settings import Settings
+from tests.support.house import Limits
 from tests.support.http import SEND, Answer, Wire, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.adapters.webhook import WebhookSender
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.store import Store
 from tests.conformance.authors import COMPLETED, Author, chunk, config
 from tests.support.deliveries import deliver
+from tests.support.house import SqliteStore, SystemClock, WebhookSender
 from tests.support.receivers import HERE, Received, listener, read_request, receiver
 from tests.support.stage import Stage
 from tests.support.world import kinds, say, serving

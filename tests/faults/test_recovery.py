@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.memory import MemoryStore
 from a2a_server.agents import Turn
-from a2a_server.operations.limits import Limits
+from tests.support.house import Limits, MemoryStore
 from tests.support.stage import Stage, texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 

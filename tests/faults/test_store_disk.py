@@ -15,10 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_server.adapters.sqlite import SqliteStore, schema
-from a2a_server.domain.paging import TaskFilter
 from a2a_server.ports.store import StoreUnavailable, TaskQuery
 from tests.conformance.authors import ANN, Author
+from tests.support.house import SqliteStore, TaskFilter, schema
 
 ROOT = Path(__file__).parents[2]
 BIG = "x" * 20_000

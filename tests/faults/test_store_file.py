@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_server.adapters.sqlite import SqliteStore, schema
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.store import StoreRefused
 from tests.conformance.authors import ANN, Author, chunk, config
+from tests.support.house import SqliteStore, schema
 
 
 @pytest.fixture

@@ -17,11 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from a2a_server.adapters.sqlite import SqliteStore
-from a2a_server.domain.paging import TaskFilter
 from a2a_server.ports.kept import Lease
 from a2a_server.ports.store import TaskQuery
 from tests.conformance.authors import ANN, COMPLETED, Author, config
+from tests.support.house import SqliteStore, TaskFilter
 
 ROUNDS = 20
 WRITERS = 16

@@ -16,13 +16,13 @@ from aiohttp import web
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
-from a2a_server.adapters.memory import MemoryStore
 from tests.e2e.processes import serving as process
 from tests.faults.test_push_kill import SETTINGS
 from tests.faults.test_recovery import SOON, Company, until
 from tests.faults.test_withheld import SECRET, Keeper
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.guard import answer
+from tests.support.house import MemoryStore
 from tests.support.receivers import Received, receiver
 from tests.support.traces import ONE, TWO, along, traces
 from tests.support.world import say, serving

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.memory import MemoryStore
-from a2a_server.adapters.sqlite import SqliteStore
 from a2a_server.agents import Turn
 from a2a_server.operations.turns.job import Job
 from a2a_server.ports.agent import Outlet
@@ -24,6 +22,7 @@ from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author
 from tests.support.guard import Guard, answer, asked
+from tests.support.house import MemoryStore, SqliteStore
 from tests.support.stage import texts
 from tests.support.world import World, say, serving
 

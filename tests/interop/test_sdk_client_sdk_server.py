@@ -14,11 +14,10 @@ import pytest
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.utils import errors as sdk
 
-from a2a_gateway.cards.file import WithCard
-from a2a_gateway.channel import ChannelUpstream
 from a2a_proto import a2a_pb2 as pb
 from tests.interop import test_gateway_upstream_sdk as server
 from tests.support.doors import http_door
+from tests.support.house import ChannelUpstream, WithCard
 from tests.support.stage import texts
 from tests.support.world import kinds, say
 

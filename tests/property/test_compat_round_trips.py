@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import COMPAT
 from a2a_server.protocol.v0_3 import (
     cards,
     events,
@@ -274,7 +275,7 @@ RECORDS = (
     | st.just("junk")
 )
 MARKED = st.fixed_dictionaries(
-    {}, optional={kept.KEY: RECORDS, kept.WRAPPED: st.booleans() | st.just("yes"), "own": st.just(1)}
+    {}, optional={COMPAT: RECORDS, kept.WRAPPED: st.booleans() | st.just("yes"), "own": st.just(1)}
 )
 VALUES: st.SearchStrategy[Any] = st.sampled_from([1, None, [], {}, {"value": 1}, "x"])
 DATA = st.dictionaries(st.sampled_from(["value", "other"]), VALUES)

@@ -24,7 +24,7 @@ from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3.options import DEFAULT
 from a2a_server.protocol.v0_3.options import Options as OldOptions
 from a2a_server.transport.extensions import Extensions
@@ -104,7 +104,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     keep_open_on_input: bool = False,
     answer_by_reference: bool = False,
     through: Door | None = None,
-    http_options: Options = OPTIONS,
+    http_options: GatewayOptions = OPTIONS,
     old_options: OldOptions = DEFAULT,
     old_http: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[World]:

@@ -18,7 +18,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import Agent, Turn
-from a2a_server.domain.input_requests import URI
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 from a2a_server.serve import Server, running
 from a2a_server.settings import Settings
 from a2a_server.transport.grpc.address import Address
@@ -254,7 +254,9 @@ async def test_how_0_3_is_spoken_is_a_setting() -> None:
 async def test_input_requests_and_answers_by_reference_are_off_until_switched_on() -> None:
     for settings, declared in (({}, False), ({"input_request_extension": True}, True)):
         async with open_server(**settings) as (server, _):
-            assert (URI in [extension.uri for extension in server.card.capabilities.extensions]) is declared
+            assert (
+                INPUT_REQUEST_URI in [extension.uri for extension in server.card.capabilities.extensions]
+            ) is declared
             assert server.core.shop.input_requests is declared
             assert not server.core.shop.answer_by_reference
     async with open_server(answer_by_reference=True) as (server, _):

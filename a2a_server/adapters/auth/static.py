@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import AUTHORIZATION
 
 LONGEST = 4096
 """Longer values are no credentials of ours and not worth hashing."""
@@ -37,7 +38,7 @@ class StaticAuthenticator:
         self._challenge = ", ".join(offers)
 
     async def authenticate(self, credentials: Credentials) -> Caller:
-        found = [_find(self._tokens, _bearer(value)) for value in credentials.metadata.get("authorization", ())]
+        found = [_find(self._tokens, _bearer(value)) for value in credentials.metadata.get(AUTHORIZATION, ())]
         if self._api_keys:  # a header that the card does not declare is not a credential (AUTN-04)
             found += [_find(self._api_keys, key) for key in credentials.metadata.get(self._header.lower(), ())]
         callers = set(found)

@@ -14,6 +14,7 @@ from yarl import URL
 
 from a2a_server.adapters.webhook.connections import Connections, spend
 from a2a_server.domain.webhooks import Target
+from a2a_server.protocol.names import TEXT
 
 PARAMETER = "validationToken"
 _MOST = 512
@@ -26,7 +27,7 @@ async def echoes(connections: Connections, target: Target, user_agent: str, time
     deadline = asyncio.get_running_loop().time() + timeout
     glue = "&" if "?" in target.path else "?"
     url = URL(f"{target.url}{glue}{PARAMETER}={token}", encoded=True)
-    headers = {"User-Agent": user_agent, "Accept": "text/plain", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": user_agent, "Accept": TEXT, "Accept-Encoding": "identity"}
     async with asyncio.timeout_at(deadline):
         response = await connections.request("GET", url, headers)
     answer = await spend(response, deadline, _MOST)

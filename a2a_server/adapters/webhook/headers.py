@@ -9,6 +9,15 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 from a2a_server.ports.push_sender import Notice
+from a2a_server.protocol.names import (
+    AUTHORIZATION_HEADER,
+    DELIVERY_ID_HEADER,
+    EVENT_NUMBER_HEADER,
+    SIGNATURE_HEADER,
+    TASK_ID_HEADER,
+    TOKEN_HEADER,
+    VERSION_HEADER,
+)
 
 Sign = Callable[[Notice], str]
 
@@ -22,13 +31,13 @@ def headers_of(notice: Notice, user_agent: str, sign: Sign | None) -> dict[str, 
         "Content-Type": notice.content_type,
         "User-Agent": user_agent,
         "Accept-Encoding": "identity",
-        "A2A-Version": "1.0" if notice.hook.version == "1.0" else "0.3",  # which the draft calls itself, too
-        "A2A-Task-Id": _visible(notice.task_id),
-        "A2A-Event-Number": str(notice.number),
-        "A2A-Delivery-Id": _visible(notice.delivery_id),
+        VERSION_HEADER: "1.0" if notice.hook.version == "1.0" else "0.3",  # which the draft calls itself, too
+        TASK_ID_HEADER: _visible(notice.task_id),
+        EVENT_NUMBER_HEADER: str(notice.number),
+        DELIVERY_ID_HEADER: _visible(notice.delivery_id),
     }
     if token := notice.hook.config.token:
-        headers["X-A2A-Notification-Token"] = token
+        headers[TOKEN_HEADER] = token
     if notice.trace is not None:
         headers |= notice.trace.headers()
     headers |= _authorization(notice, sign(notice) if sign else "")
@@ -40,10 +49,10 @@ def _authorization(notice: Notice, signature: str) -> dict[str, str]:
     authentication = notice.hook.config.authentication
     scheme, credentials = authentication.scheme, authentication.credentials
     if signature and not credentials and scheme.lower() in {"", _BEARER}:
-        return {"Authorization": f"Bearer {signature}"}
-    headers = {"X-A2A-Signature": signature} if signature else {}
+        return {AUTHORIZATION_HEADER: f"Bearer {signature}"}
+    headers = {SIGNATURE_HEADER: signature} if signature else {}
     if scheme:
-        headers["Authorization"] = f"{scheme} {credentials}".rstrip()
+        headers[AUTHORIZATION_HEADER] = f"{scheme} {credentials}".rstrip()
     return headers
 
 

@@ -15,12 +15,7 @@ from a2a_server.operations.rpc.stream import Relay
 from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.store import Record
 from a2a_server.protocol.errors import Violation, refuse
-
-URI = "urn:a2a-server:replay:v1"
-"""The extension by which gRPC and JSON-RPC clients see and use the numbers of events (RPLY-05)."""
-
-NAME = "last-event-id"
-"""The metadata that holds a cursor: the number of the last event that the client has seen."""
+from a2a_server.protocol.names import CURSOR, REPLAY_URI
 
 _MOST_DIGITS = 18
 _BATCH = 256
@@ -28,8 +23,8 @@ _BATCH = 256
 
 def declaration() -> pb.AgentExtension:
     """How the card names it."""
-    text = f"Stream events carry their number in their metadata; {NAME} on SubscribeToTask replays what follows it."
-    return pb.AgentExtension(uri=URI, description=text)
+    text = f"Stream events carry their number in their metadata; {CURSOR} on SubscribeToTask replays what follows it."
+    return pb.AgentExtension(uri=REPLAY_URI, description=text)
 
 
 def cursor_of(values: Sequence[str]) -> int | None:
@@ -39,7 +34,7 @@ def cursor_of(values: Sequence[str]) -> int | None:
         return None
     text = given.pop()
     if given or len(text) > _MOST_DIGITS or not (text.isascii() and text.isdigit()):
-        refuse([Violation(NAME, "must be the number of an event that a stream has shown, such as 17, or 0")])
+        refuse([Violation(CURSOR, "must be the number of an event that a stream has shown, such as 17, or 0")])
     return int(text)
 
 
@@ -70,7 +65,7 @@ class Replay:
         """
         task_id, head, over = standing
         if cursor > head:
-            refuse([Violation(NAME, f"must be at most {head}, the number of the task's latest event")])
+            refuse([Violation(CURSOR, f"must be at most {head}, the number of the task's latest event")])
         first, full = True, True
         reader.position = cursor
         while full:
@@ -111,4 +106,4 @@ def _check_unbroken(entries: Entries, position: int, head: int) -> None:
     """What retention has removed cannot be replayed, and must not be missing in silence (RPLY-04)."""
     oldest = entries[0].number - 1 if entries else head
     if oldest > position:
-        refuse([Violation(NAME, f"must be at least {oldest}: older events of the task are no longer kept")])
+        refuse([Violation(CURSOR, f"must be at least {oldest}: older events of the task are no longer kept")])

@@ -10,8 +10,7 @@ from google.protobuf.message import Message
 
 from a2a_server.ports.push_sender import PushSender
 from a2a_server.ports.sealing import Sealer
-
-CURRENT = "1.0"
+from a2a_server.protocol.names import CURRENT
 
 
 class Form(NamedTuple):

@@ -12,10 +12,11 @@ from a2a_server.domain import input_requests
 from a2a_server.domain.validation import check_card
 from a2a_server.operations.call import Call
 from a2a_server.operations.gates import Gates
-from a2a_server.operations.log.replay import URI, declaration
+from a2a_server.operations.log.replay import declaration
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import INPUT_REQUEST_URI, REPLAY_URI
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,13 @@ class CardBook:
         capabilities = card.capabilities
         capabilities.streaming = capabilities.streaming
         capabilities.push_notifications = self.push_notifications
-        if self.replay and capabilities.streaming and all(known.uri != URI for known in capabilities.extensions):
+        if self.replay and capabilities.streaming and all(known.uri != REPLAY_URI for known in capabilities.extensions):
             capabilities.extensions.append(declaration())
         # Nobody can prove who they are without a scheme, so nobody could read an extended card (CARD-08).
         capabilities.extended_agent_card = self.agent.card.capabilities.extended_agent_card and bool(
             self.security.schemes
         )
-        if self.input_requests and all(known.uri != input_requests.URI for known in capabilities.extensions):
+        if self.input_requests and all(known.uri != INPUT_REQUEST_URI for known in capabilities.extensions):
             capabilities.extensions.append(input_requests.declaration())
         for name, scheme in self.security.schemes.items():
             card.security_schemes[name].CopyFrom(scheme)

@@ -13,6 +13,7 @@ from a2a_server.ports.clock import Clock
 from a2a_server.ports.kept import Once
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import Violation, refuse
+from a2a_server.protocol.names import IDEMPOTENCY_KEY
 
 _POLL = 0.05
 
@@ -50,7 +51,7 @@ class Receipts:
         if earlier.fingerprint in {once.fingerprint, SECRET}:
             return earlier
         kind, _, key = once.key.partition(":")
-        field = "idempotency-key" if kind == "key" else "message.message_id"
+        field = IDEMPOTENCY_KEY if kind == "key" else "message.message_id"
         return refuse([Violation(field, f"{key!r} was used for another message; use a fresh one for each message")])
 
     async def reserve(self, call: Call, once: Once, *, instead_of: str = "") -> Once | None:

@@ -10,10 +10,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
-from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.expected import expected
-from a2a_server.protocol.codec.faults import WRONG, complain, note
-from a2a_server.protocol.codec.fields import which_of
+from a2a_server.protocol.codec.compiler import Compiler, Function, which_of
+from a2a_server.protocol.codec.faults import WRONG, complain, expected, note
 from a2a_server.protocol.codec.schema import Form, descriptor_of
 from a2a_server.protocol.dialects.kept import Json
 

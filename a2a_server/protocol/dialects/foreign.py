@@ -10,7 +10,7 @@ from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects.members import snake
-from a2a_server.protocol.dialects.tool_parts import URI
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 Foreign = Mapping[str, Mapping[str, str]]
 """By type: members, and what to say of them."""
@@ -30,7 +30,7 @@ def _joined(*tables: Foreign) -> Foreign:
 _OF_1_0: Final = "is A2A 1.0's; 0.3 has {}"
 _OF_PROTO: Final = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has {}"
 _OF_SCHEMA: Final = "is the 0.3 JSON schema's; its proto, which the rest of this is spelt by, has {}"
-_INPUT_REQUEST: Final = f"the extension {URI}, in metadata"
+_INPUT_REQUEST: Final = f"the extension {INPUT_REQUEST_URI}, in metadata"
 _TYPES: Final = "Task", "Message", "TaskStatusUpdateEvent", "TaskArtifactUpdateEvent"
 
 TENANT: Final = texts(_OF_1_0, tenant="it in the path, as in /{tenant}/v1/tasks or /{tenant}/")

@@ -11,7 +11,7 @@ from typing import Final
 from a2a_server.protocol.codec.faults import shown
 from a2a_server.protocol.codec.schema import Complaint
 from a2a_server.protocol.dialects.foreign import texts
-from a2a_server.protocol.dialects.tool_parts import URI
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 _OF_0_3: Final = "is A2A 0.3's; 1.0 has {}"
 _OF_DRAFT: Final = "is the draft's; 1.0 has {}"
@@ -47,7 +47,7 @@ IN_V1: Final[Mapping[str, Mapping[str, Complaint]]] = {
     ),
     "Message": {
         _KIND: _kind_of_message,
-        **texts(_OF_0_3, content='"parts"', inputRequest=f"the extension {URI}, in metadata"),
+        **texts(_OF_0_3, content='"parts"', inputRequest=f"the extension {INPUT_REQUEST_URI}, in metadata"),
     },
     "Part": {
         _KIND: _kind_of_part,

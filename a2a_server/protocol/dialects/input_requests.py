@@ -8,10 +8,11 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, note
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.codec.values import read_struct
+from a2a_server.protocol.codec.wellknown import read_struct
 from a2a_server.protocol.dialects import kept
 from a2a_server.protocol.dialects.kept import Json
-from a2a_server.protocol.dialects.tool_parts import KINDS, URI
+from a2a_server.protocol.dialects.tool_parts import KINDS
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 _MEMBER: Final = "inputRequest"
 _KIND: Final = "input-request"
@@ -45,14 +46,14 @@ def _read(value: Json, message: pb.Message, plain: Function) -> None:
         faults = found
     try:
         told = {**_checked(request), "kind": _KIND}
-        own = message.metadata.fields[URI].struct_value.fields[_MEMBER]
+        own = message.metadata.fields[INPUT_REQUEST_URI].struct_value.fields[_MEMBER]
         read_struct(told, own.struct_value)
     except WRONG as error:
         faults = note(faults, f".{_MEMBER}", "an object", request, error)
     if faults:
         raise faults
-    if URI not in message.extensions:
-        message.extensions.append(URI)
+    if INPUT_REQUEST_URI not in message.extensions:
+        message.extensions.append(INPUT_REQUEST_URI)
     prompt = request.get("prompt")
     if prompt and not any(part.HasField("text") for part in message.parts):
         message.parts.add().text = prompt  # for agents and clients who know of no such requests
@@ -78,14 +79,18 @@ def _writer(writers: Compiler) -> Function:
 
     def write(message: pb.Message) -> Json:
         written: Json = plain(message)
-        return _original(written) if "metadata" in written and URI in written.get("extensions", ()) else written
+        return (
+            _original(written)
+            if "metadata" in written and INPUT_REQUEST_URI in written.get("extensions", ())
+            else written
+        )
 
     return write
 
 
 def _original(written: Json) -> Json:
     """The message as it is said by who uses such requests, if it makes one that can be read again."""
-    own = written["metadata"].get(URI)
+    own = written["metadata"].get(INPUT_REQUEST_URI)
     try:
         request = _checked(own.get(_MEMBER) if type(own) is dict else None)
     except WRONG:
@@ -94,9 +99,11 @@ def _original(written: Json) -> Json:
         return written
     told = {name: item for name, item in written.items() if name not in {"metadata", "extensions"}}
     told[_MEMBER] = {"kind": _KIND, **kept.without(request, "kind")}
-    if metadata := kept.cut(written["metadata"], URI, _MEMBER):
+    if metadata := kept.cut(written["metadata"], INPUT_REQUEST_URI, _MEMBER):
         told["metadata"] = metadata
-    if extensions := [uri for uri in written["extensions"] if uri != URI or URI in metadata]:
+    if extensions := [
+        uri for uri in written["extensions"] if uri != INPUT_REQUEST_URI or INPUT_REQUEST_URI in metadata
+    ]:
         told["extensions"] = extensions
     return told
 

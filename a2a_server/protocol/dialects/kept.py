@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from a2a_server.protocol.names import COMPAT
+
 Json = dict[str, Any]
 
-KEY: Final = "x-a2a-compat"
-"""One object per message or part, in its metadata."""
 WRAPPED: Final = "data_part_compat"
 """Marks data that is no object and was wrapped as `{"value": …}`."""
 VALUE: Final = "value"
@@ -25,7 +25,7 @@ _REFERENCES: Final = "referenceTaskIds"
 
 def texts_of(metadata: Json) -> Mapping[str, str]:
     """The media type and the name of a part that is no file; nothing if it looks any different."""
-    record = metadata.get(KEY)
+    record = metadata.get(COMPAT)
     if type(record) is not dict or not all(name in _TEXTS and _is_text(text) for name, text in record.items()):
         return {}
     return record
@@ -45,7 +45,7 @@ def references_of(value: Json) -> Sequence[str]:
     """The tasks that a message refers to, if that is all that its record holds."""
     if type(metadata := value.get("metadata")) is not dict:
         return ()
-    record = metadata.get(KEY)
+    record = metadata.get(COMPAT)
     if type(record) is not dict or [*record] != [_REFERENCES] or type(ids := record[_REFERENCES]) is not list:
         return ()
     return ids if all(type(task_id) is str for task_id in ids) else ()
@@ -53,7 +53,7 @@ def references_of(value: Json) -> Sequence[str]:
 
 def without_references(value: Json) -> Json:
     """The JSON of a message that has some; empty metadata is what `references` alone was put into."""
-    metadata = without(value["metadata"], KEY)
+    metadata = without(value["metadata"], COMPAT)
     return {**value, "metadata": metadata} if metadata else without(value, "metadata")
 
 

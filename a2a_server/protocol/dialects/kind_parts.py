@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.codec.fields import has, which_of
+from a2a_server.protocol.codec.compiler import has, which_of
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form
-from a2a_server.protocol.codec.values import write_struct
+from a2a_server.protocol.codec.wellknown import write_struct
 from a2a_server.protocol.dialects import tool_parts
 from a2a_server.protocol.dialects.files import FileForm
 from a2a_server.protocol.dialects.foreign import IN_KIND_FILE, IN_KIND_PART

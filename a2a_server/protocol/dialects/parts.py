@@ -11,15 +11,15 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.compiler import Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, key_path, note
 from a2a_server.protocol.codec.leftovers import Leftovers, clash
-from a2a_server.protocol.codec.values import read_struct, read_value, write_struct, write_value
+from a2a_server.protocol.codec.wellknown import read_struct, read_value, write_struct, write_value
 from a2a_server.protocol.dialects import kept
 from a2a_server.protocol.dialects.kept import Json
+from a2a_server.protocol.names import COMPAT, JSON
 
 CONTENTS: Final = "text", "file", "data"
 """The members of which a part has one, and the values of its `kind`."""
 
 _EXPECTED: Final = {"text": "a string", "file": "an object", "data": "an object", "metadata": "an object"}
-_JSON: Final = "application/json"
 
 
 def data_of(part: pb.Part) -> tuple[Json, bool]:
@@ -37,7 +37,7 @@ def annotate(written: Json, part: pb.Part, *, wrapped: bool = False) -> None:
     media_type = "" if _is_implied(part, part.media_type) else part.media_type
     texts = {name: text for name, text in ((kept.MEDIA_TYPE, media_type), (kept.FILENAME, part.filename)) if text}
     if texts:
-        metadata[kept.KEY] = texts
+        metadata[COMPAT] = texts
     if metadata or part.HasField("metadata"):
         written["metadata"] = metadata
 
@@ -147,9 +147,9 @@ def _without_kept(metadata: Json, part: pb.Part) -> Json:
     if not texts or _is_implied(part, media_type):
         return metadata
     part.media_type, part.filename = media_type, texts.get(kept.FILENAME, "")
-    return kept.without(metadata, kept.KEY)
+    return kept.without(metadata, COMPAT)
 
 
 def _is_implied(part: pb.Part, media_type: str) -> bool:
     """Whether this is what data is anyway, so that it need not be kept."""
-    return media_type == _JSON and part.HasField("data")
+    return media_type == JSON and part.HasField("data")

@@ -10,6 +10,7 @@ from a2a_server.protocol.codec.faults import key_path, note
 from a2a_server.protocol.codec.schema import Form, descriptor_of
 from a2a_server.protocol.dialects import kept
 from a2a_server.protocol.dialects.kept import Json
+from a2a_server.protocol.names import COMPAT
 
 _KIND: Final = descriptor_of(pb.Message)
 
@@ -20,7 +21,7 @@ def _writer(writers: Compiler) -> Function:
     def write(message: pb.Message) -> Json:
         written: Json = plain(message)
         if task_ids := message.reference_task_ids[:]:
-            written.setdefault("metadata", {})[kept.KEY] = kept.references(task_ids)
+            written.setdefault("metadata", {})[COMPAT] = kept.references(task_ids)
         return written
 
     return write
@@ -37,7 +38,7 @@ def _reader(readers: Compiler) -> Function:
         try:
             message.reference_task_ids.extend(task_ids)
         except UnicodeEncodeError as error:
-            raise note(None, f".metadata{key_path(kept.KEY)}", "ids of tasks", task_ids, error) from None
+            raise note(None, f".metadata{key_path(COMPAT)}", "ids of tasks", task_ids, error) from None
 
     return read
 

@@ -8,7 +8,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form
-from a2a_server.protocol.codec.values import write_struct
+from a2a_server.protocol.codec.wellknown import write_struct
 from a2a_server.protocol.dialects.files import FileForm, bytes_or_text_in_bytes, text_in_bytes
 from a2a_server.protocol.dialects.foreign import IN_PROTO_FILE, IN_PROTO_PART
 from a2a_server.protocol.dialects.kept import Json

@@ -7,8 +7,7 @@ from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.elements import elements
-from a2a_server.protocol.codec.faults import WRONG, Faults, note, shown
+from a2a_server.protocol.codec.faults import WRONG, Faults, elements, note, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form, descriptor_of
 from a2a_server.protocol.dialects import names

@@ -6,8 +6,7 @@ from operator import not_
 from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.fields import has
+from a2a_server.protocol.codec.compiler import Compiler, Function, has
 from a2a_server.protocol.codec.scalars import boolean
 from a2a_server.protocol.codec.schema import Form, descriptor_of
 from a2a_server.protocol.dialects.kept import Json

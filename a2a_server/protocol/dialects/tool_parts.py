@@ -6,14 +6,11 @@ from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.faults import WRONG, complain, note
-from a2a_server.protocol.codec.values import read_struct
+from a2a_server.protocol.codec.wellknown import read_struct
 from a2a_server.protocol.dialects import kept
 from a2a_server.protocol.dialects.kept import Json
+from a2a_server.protocol.names import COMPAT, INPUT_REQUEST_URI
 
-URI: Final = "urn:a2a-server:input-request:v1"
-"""The extension by whose name the marks are kept."""
-MEMBERS_URI: Final = "urn:a2a-server:input-request-members:v1"
-"""Listed as an extension by clients of 0.3 that want members and kinds of their own in place of marks."""
 RESULT: Final = "tool-result"
 KINDS: Final = RESULT, "tool-use"
 
@@ -37,22 +34,22 @@ def read(value: Json, part: pb.Part) -> None:
         faults = note(faults, ".metadata", "an object", metadata, error)
     if faults:
         raise faults
-    part.metadata.fields[URI].struct_value.fields[_MARK].string_value = kind
+    part.metadata.fields[INPUT_REQUEST_URI].struct_value.fields[_MARK].string_value = kind
 
 
 def original(written: Json) -> Json:
     """A data part as it is said by who uses such parts, if it can be read again as what it is; otherwise as it was."""
     metadata = written.get("metadata", {})
-    mark = metadata.get(URI)
+    mark = metadata.get(INPUT_REQUEST_URI)
     if type(mark) is not dict or mark.get(_MARK) not in KINDS or not _is_readable(mark[_MARK], written):
         return written
-    rest = kept.cut(metadata, URI, _MARK)
+    rest = kept.cut(metadata, INPUT_REQUEST_URI, _MARK)
     told: Json = {"kind": mark[_MARK], **written["data"]}
     return {**told, "metadata": rest} if rest else told
 
 
 def _is_readable(kind: str, written: Json) -> bool:
     data, metadata = written["data"], written["metadata"]
-    if _OWN & data.keys() or {kept.KEY, kept.WRAPPED} & metadata.keys():
+    if _OWN & data.keys() or {COMPAT, kept.WRAPPED} & metadata.keys():
         return False
     return kind != RESULT or type(data.get(_ID)) is str

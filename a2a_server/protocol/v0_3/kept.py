@@ -10,8 +10,7 @@ from typing import Final
 
 from google.protobuf import struct_pb2
 
-KEY: Final = "x-a2a-compat"
-"""One object per message or part, in the metadata of the nearest that has any."""
+from a2a_server.protocol.names import COMPAT
 
 WRAPPED: Final = "data_part_compat"
 """Marks data that is no object and was wrapped as `{"value": …}`. The name is the official SDK's, whose 0.3
@@ -26,14 +25,14 @@ def put_texts(metadata: struct_pb2.Struct, texts: Mapping[str, str]) -> None:
     record = struct_pb2.Struct()
     for name, text in texts.items():
         record.fields[name].string_value = text
-    metadata.fields[KEY].struct_value.CopyFrom(record)
+    metadata.fields[COMPAT].struct_value.CopyFrom(record)
 
 
 def texts_of(metadata: struct_pb2.Struct, names: Collection[str]) -> Mapping[str, str]:
     """Read what `put_texts` left, if it is nothing but texts of these names."""
-    if KEY not in metadata.fields:
+    if COMPAT not in metadata.fields:
         return {}
-    record = metadata.fields[KEY].struct_value.fields
+    record = metadata.fields[COMPAT].struct_value.fields
     texts = {name: value.string_value for name, value in record.items()}
     return texts if all(name in names and text for name, text in texts.items()) else {}
 
@@ -42,19 +41,19 @@ def put_references(metadata: struct_pb2.Struct, task_ids: Sequence[str]) -> None
     record = struct_pb2.Struct()
     for task_id in task_ids:
         record.fields[_REFERENCES].list_value.values.add().string_value = task_id
-    metadata.fields[KEY].struct_value.CopyFrom(record)
+    metadata.fields[COMPAT].struct_value.CopyFrom(record)
 
 
 def take_references(metadata: struct_pb2.Struct) -> Sequence[str]:
-    if KEY not in metadata.fields:
+    if COMPAT not in metadata.fields:
         return ()
-    record = metadata.fields[KEY].struct_value.fields
+    record = metadata.fields[COMPAT].struct_value.fields
     values = record[_REFERENCES].list_value.values if [*record] == [_REFERENCES] else ()
     if not all(value.WhichOneof("kind") == "string_value" for value in values):
         return ()
     task_ids = [value.string_value for value in values]
     if task_ids:
-        del metadata.fields[KEY]
+        del metadata.fields[COMPAT]
     return task_ids
 
 

@@ -9,6 +9,7 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation
+from a2a_server.protocol.names import COMPAT, JSON
 from a2a_server.protocol.v0_3 import files, kept
 from a2a_server.protocol.v0_3.faults import Faults
 from a2a_server.protocol.v0_3.options import Options
@@ -16,7 +17,6 @@ from a2a_server.protocol.v0_3.options import Options
 _MEDIA_TYPE: Final = "mediaType"
 _FILENAME: Final = "filename"
 _KEPT: Final = frozenset({_MEDIA_TYPE, _FILENAME})
-_JSON: Final = "application/json"
 
 
 def upgrade_into(part: pb.Part, legacy: v03.Part, field: str, faults: Faults) -> None:
@@ -66,7 +66,7 @@ def _restore(part: pb.Part, before: struct_pb2.Struct) -> None:
     texts = kept.texts_of(part.metadata, _KEPT)
     media_type = texts.get(_MEDIA_TYPE, "")
     if texts and not _is_implied(part, media_type):
-        del part.metadata.fields[kept.KEY]
+        del part.metadata.fields[COMPAT]
         part.media_type = media_type
         part.filename = texts.get(_FILENAME, "")
     if before.fields and not part.metadata.fields:  # all of it was ours
@@ -114,4 +114,4 @@ def _keep(legacy: v03.Part, part: pb.Part) -> None:
 
 def _is_implied(part: pb.Part, media_type: str) -> bool:
     """Whether this is what data is anyway, so that it need not be kept."""
-    return media_type == _JSON and part.HasField("data")
+    return media_type == JSON and part.HasField("data")

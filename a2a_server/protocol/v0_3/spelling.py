@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason, Violation
-from a2a_server.protocol.v0_3.kept import KEY
+from a2a_server.protocol.names import COMPAT, EXTENSIONS, OLD_EXTENSIONS
 
 
 def _contents(kind: type[Message], oneof: str) -> str:
@@ -32,7 +32,7 @@ def _rules(**renamed: str) -> Rules:
 
 _PUSH: Final = "configuration.push_notification"
 _SENDS: Final[Rules] = (
-    (re.compile(r"^message\.reference_task_ids\b"), f"message.metadata.{KEY}.referenceTaskIds"),
+    (re.compile(r"^message\.reference_task_ids\b"), f"message.metadata.{COMPAT}.referenceTaskIds"),
     (re.compile(r"^message\.parts\b"), "message.content"),
     (re.compile(r"^(message\.content\[\d+\])\.raw\b"), r"\1.file.file_with_bytes"),
     (re.compile(r"^(message\.content\[\d+\])\.url\b"), r"\1.file.file_with_uri"),
@@ -69,7 +69,7 @@ _RULES: Final[Mapping[str, Rules]] = MappingProxyType(
 )
 
 
-_EXTENSIONS: Final = _rules(**{"a2a-extensions": "x-a2a-extensions"})
+_EXTENSIONS: Final = _rules(**{EXTENSIONS: OLD_EXTENSIONS})
 """Of metadata, which every RPC has."""
 
 

@@ -18,22 +18,19 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.rpc.subscribe import TaskOverError
 from a2a_server.protocol.errors import A2AError, ErrorCodes
+from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
 from a2a_server.protocol.v0_3 import events
 from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate
 from a2a_server.protocol.v0_3.options import DEFAULT, Options
 from a2a_server.protocol.v0_3.spelling import named, respell
 from a2a_server.protocol.v0_3.tenants import refuse_tenant
-from a2a_server.transport import extensions, schemes
 from a2a_server.transport.grpc import peer
 from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
 from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Reply, decode
-from a2a_server.transport.versions import LEGACY
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
 
-EXTENSIONS: Final = "x-a2a-extensions"
-"""0.3's name of what 1.0 calls a2a-extensions; clients that speak both send either (CONF-19)."""
 
 _LARGEST_PAGE: Final = 100
 
@@ -170,8 +167,8 @@ class LegacyServicer:
 
     def _asked(self, call: Call, legacy: Message, context: Context) -> Asked:
         metadata = peer.metadata_of(context)
-        spellings = [name for name in (EXTENSIONS, extensions.NAME) if name in metadata]
+        spellings = [name for name in (OLD_EXTENSIONS, EXTENSIONS) if name in metadata]
         if listed := [uris for name in spellings for uris in metadata[name]]:
-            metadata[extensions.NAME] = tuple(listed)
-        metadata[schemes.NAME] = tuple(call.schemes(legacy))
+            metadata[EXTENSIONS] = tuple(listed)
+        metadata[SCHEMES] = tuple(call.schemes(legacy))
         return Asked(Envelope(metadata, peer.names_of(context) if self._peer_names else ()), spellings)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import grpc
 
 from a2a_server.protocol.errors import LONGEST_VALUE, A2AError, ErrorCodes, status_of
+from a2a_server.protocol.names import CHALLENGE, STATUS_DETAILS
 
-DETAILS = "grpc-status-details-bin"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -23,7 +23,7 @@ class Abort:
 
 def abort_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> Abort:
     status = status_of(error, codes)
-    trailers: list[tuple[str, str | bytes]] = [(DETAILS, status.SerializeToString())]
+    trailers: list[tuple[str, str | bytes]] = [(STATUS_DETAILS, status.SerializeToString())]
     if challenge := error.metadata.get("challenge"):
-        trailers.append(("www-authenticate", challenge[:LONGEST_VALUE]))
+        trailers.append((CHALLENGE, challenge[:LONGEST_VALUE]))
     return Abort(_CODES[status.code], status.message, tuple(trailers))

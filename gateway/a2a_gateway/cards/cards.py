@@ -18,8 +18,8 @@ from aiohttp import web
 from a2a_gateway.cards.forms import CARD, Legacy, form_of
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.requests import accept
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.names import JSON, VERSION_HEADER
 from a2a_server.protocol.options import CardForm
 
 __all__ = ["Cards", "Legacy", "doors_at"]
@@ -56,7 +56,7 @@ class Cards:
         self._form = form
         self._tenants = tenants
         """Those whom 0.3 finds under a path of their own."""
-        self._vary = ", ".join(("A2A-Version", *vary))
+        self._vary = ", ".join((VERSION_HEADER, *vary))
         """The headers that a card depends on: by its form, and by the URLs of its doors."""
         self._since: dict[str, int] = {}
 
@@ -114,7 +114,7 @@ class Cards:
             *ANYBODY,
         ]
         known = _is_known(request, tag, since)
-        return Reply(b"" if known else json, accept.JSON, fields, status=304 if known else 200)
+        return Reply(b"" if known else json, JSON, fields, status=304 if known else 200)
 
     def _known_since(self, tag: str) -> int:
         """When this very card was first told; nobody else knows when it was made."""

@@ -11,7 +11,7 @@ import structlog
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.upstream import Answer, Context, Stream, Upstream
+from a2a_gateway.upstream import Answer, CallContext, Upstream, UpstreamAnswer, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import loads
@@ -35,12 +35,12 @@ class WithCard:
     upstream: Upstream
     card: pb.AgentCard
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         if method.name == "GetAgentCard":
             return Answer(self.card)
         return await self.upstream.unary(method, request, context)
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Stream:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamStream:
         return await self.upstream.stream(method, request, context)
 
     async def ready(self) -> bool:

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from a2a_gateway.profiles import major_minor
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.codec.memo import Memo
+from a2a_server.protocol.codec.codec import Memo
 from a2a_server.protocol.dialects import cards_v0_3
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import CardForm

@@ -12,10 +12,9 @@ from google.protobuf.message import DecodeError
 from google.rpc import code_pb2, status_pb2
 from google.rpc.error_details_pb2 import ErrorInfo
 
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded, status_of
-
-DETAILS: Final = "grpc-status-details-bin"
+from a2a_server.protocol.names import STATUS_DETAILS
 
 log = structlog.get_logger(__name__)
 
@@ -33,10 +32,10 @@ _HERE, _HERE_TOO = "CLIENT: ", "Stream removed"
 
 
 def refusal_of(
-    error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[Metadata], Metadata] = tuple
+    error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[MetadataPairs], MetadataPairs] = tuple
 ) -> A2AError | StatusError:
     """Take an error apart. `seconds` is what the call was given, `told` what of metadata a client should know."""
-    trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != DETAILS]
+    trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != STATUS_DETAILS]
     metadata = told(pairs(error.initial_metadata()))
     status = _detailed(error)
     if status is None and (own := _own(error, seconds)) is not None:
@@ -98,7 +97,7 @@ def _too_much(text: str) -> A2AError:
 
 def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
     for name, value in pairs(error.trailing_metadata()):
-        if name == DETAILS and isinstance(value, bytes):
+        if name == STATUS_DETAILS and isinstance(value, bytes):
             try:
                 status = status_pb2.Status.FromString(value)
             except DecodeError:
@@ -107,6 +106,6 @@ def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
     return None
 
 
-def pairs(metadata: grpc.aio.Metadata | None) -> Metadata:
+def pairs(metadata: grpc.aio.Metadata | None) -> MetadataPairs:
     """As plain pairs, in order."""
     return tuple(metadata or ())

@@ -11,13 +11,10 @@ from google.protobuf.message import DecodeError
 
 from a2a_gateway.channel.pauses import is_read
 from a2a_gateway.channel.refusals import garbled
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
-
-URI = "urn:a2a-server:replay:v1"
-EXTENSIONS = "a2a-extensions"
-CURSOR = "last-event-id"
+from a2a_server.protocol.names import CURSOR, EXTENSIONS, REPLAY_URI
 
 _EVENT = pb.StreamResponse.DESCRIPTOR.full_name
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -40,29 +37,29 @@ class Numbers:
     What the client has not asked for is taken out again, so that it sees what it would see without a channel.
     """
 
-    def __init__(self, method: MethodDescriptor, metadata: Metadata) -> None:
+    def __init__(self, method: MethodDescriptor, metadata: MetadataPairs) -> None:
         self._possible = method.output_type.full_name == _EVENT
-        self._wanted = any(name == EXTENSIONS and URI in _uris(value) for name, value in metadata)
+        self._wanted = any(name == EXTENSIONS and REPLAY_URI in _uris(value) for name, value in metadata)
         given = {value for name, value in metadata if name == CURSOR and value}
         self.cursors = given if self._possible and is_read(method) else set()
         """The numbers of events that the client says it has seen; one, if it makes sense."""
         self.active = False
         """Whether the upstream has agreed, which it says before the first item."""
 
-    def ask(self, metadata: Metadata) -> Metadata:
+    def ask(self, metadata: MetadataPairs) -> MetadataPairs:
         """What to send."""
-        return metadata if self._wanted or not self._possible else [*metadata, (EXTENSIONS, URI)]
+        return metadata if self._wanted or not self._possible else [*metadata, (EXTENSIONS, REPLAY_URI)]
 
-    def answered(self, metadata: Metadata) -> Metadata:
+    def answered(self, metadata: MetadataPairs) -> MetadataPairs:
         """Note what the upstream has activated; return what the client should know of it."""
         self.active = False
         told: list[tuple[str, str | bytes]] = []
         for name, value in metadata:
             uris = _uris(value) if name == EXTENSIONS else ()
-            self.active = self.active or URI in uris
-            if URI not in uris or self._wanted:
+            self.active = self.active or REPLAY_URI in uris
+            if REPLAY_URI not in uris or self._wanted:
                 told.append((name, value))
-            elif left := ", ".join(uri for uri in uris if uri != URI):
+            elif left := ", ".join(uri for uri in uris if uri != REPLAY_URI):
                 told.append((name, left))
         return told
 
@@ -104,11 +101,11 @@ def _inside(wire: bytes) -> Item:
         raise garbled(_EVENT) from None
     kind = event.WhichOneof("payload")
     update = getattr(event, kind) if kind else None
-    if update is None or URI not in update.metadata.fields:
+    if update is None or REPLAY_URI not in update.metadata.fields:
         return Item(0, wire)
     fields = update.metadata.fields
-    number = _whole(fields[URI].number_value)
-    del fields[URI]
+    number = _whole(fields[REPLAY_URI].number_value)
+    del fields[REPLAY_URI]
     if not fields:
         update.ClearField("metadata")
     return Item(number, event.SerializeToString())
@@ -144,7 +141,7 @@ def _varint(number: int) -> bytes:
 def _mark(kind: str) -> tuple[bytes, bytes]:
     """The first byte of such an event, and the bytes of metadata that hold nothing but a number, up to the number."""
     event = pb.StreamResponse()
-    getattr(event, kind).metadata[URI] = 1
+    getattr(event, kind).metadata[REPLAY_URI] = 1
     wire = event.SerializeToString()
     return wire[:1], wire[_start(wire) : -_DOUBLE.size]
 

@@ -23,9 +23,9 @@ from aiohttp import StreamReader, web
 
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.backlog import NO_TEXT, Backlog, SharedText
-from a2a_gateway.requests import accept
+from a2a_server.protocol.names import A2A_JSON
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 
 SERVER = "a2ad"
 MOST_HEADERS = 100
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 class Bounds:
     """What all connections of a server share."""
 
-    options: Options
+    options: GatewayOptions
     backlog: Backlog
     connections: set[Connection] = field(default_factory=set)
 
@@ -266,7 +266,7 @@ def connection_of(request: web.BaseRequest) -> Connection | None:
     return protocol if isinstance(protocol, Connection) else None
 
 
-def check_head(request: web.BaseRequest, options: Options) -> None:
+def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
     """Refuse a URL or headers that are too large (DOOR-04)."""
     if len(request.raw_path) > options.max_url_bytes:
         raise url_too_long(options)
@@ -282,11 +282,11 @@ def check_head(request: web.BaseRequest, options: Options) -> None:
         raise too_many_headers()
 
 
-def url_too_long(options: Options) -> A2AError:
+def url_too_long(options: GatewayOptions) -> A2AError:
     return A2AError(Reason.URI_TOO_LONG, f"Path and query may have at most {options.max_url_bytes} bytes.")
 
 
-def headers_too_large(options: Options) -> A2AError:
+def headers_too_large(options: GatewayOptions) -> A2AError:
     text = f"All headers together may have at most {options.max_header_total_bytes} bytes."
     return A2AError(Reason.HEADERS_TOO_LARGE, text)
 
@@ -309,7 +309,7 @@ def _refusal(fault: A2AError) -> bytes:
     body = failure.rest()
     headers = [
         ("Server", SERVER),
-        ("Content-Type", accept.A2A),
+        ("Content-Type", A2A_JSON),
         ("Cache-Control", "no-store"),
         ("Content-Length", str(len(body))),
         ("Connection", "close"),

@@ -7,7 +7,7 @@ from typing import Protocol
 import orjson
 
 from a2a_gateway.errors import Failure
-from a2a_gateway.requests.accept import NDJSON, SSE
+from a2a_server.protocol.names import NDJSON, SSE
 
 
 class Frames(Protocol):

@@ -26,10 +26,10 @@ from a2a_gateway.http.open_streams import FAREWELL_SECONDS, StreamSlot
 from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, announce, announces, set_headers, usual_headers
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
-from a2a_gateway.upstream import Item, Stream
+from a2a_gateway.upstream import StreamItem, UpstreamStream
 from a2a_server.protocol.codec import Codec
 
-EventBatch = Sequence[Item]
+EventBatch = Sequence[StreamItem]
 
 _LONG: Final = 256 * 1024
 """What an event, or all that is ready, may take up and still be put together for each reader."""
@@ -83,13 +83,13 @@ class EventCache:
         events = [event(item.number, codec.encode_wire(kind, item.wire)) for item, codec in self._spelled(batch)]
         return flow.framed(b"".join(events))
 
-    def _spelled(self, batch: EventBatch) -> Iterator[tuple[Item, Codec]]:
+    def _spelled(self, batch: EventBatch) -> Iterator[tuple[StreamItem, Codec]]:
         """The items, and who writes them."""
         *items, last = batch
         yield from ((item, self._codec) for item in items)
         yield last, self._last if getattr(batch, "ends", False) else self._codec
 
-    def _piece(self, item: Item, codec: Codec, kind: type[Message], frames: Frames, flow: Flow) -> Piece:
+    def _piece(self, item: StreamItem, codec: Codec, kind: type[Message], frames: Frames, flow: Flow) -> Piece:
         if len(item.wire) <= _LONG:
             return flow.framed(frames.event(item.number, codec.encode_wire(kind, item.wire)))
         before, behind = frames.around(item.number)
@@ -135,7 +135,7 @@ class StreamReply(web.StreamResponse):
     def prepared(self) -> bool:
         return self.begun
 
-    async def open(self, stream: Stream) -> None:
+    async def open(self, stream: UpstreamStream) -> None:
         """Wait for the first events; what goes wrong before they are there is raised."""
         stream.on_cut(self.slot.cut)
         stream.on_ready(self.take)

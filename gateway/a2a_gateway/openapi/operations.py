@@ -8,12 +8,22 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
 
-from a2a_gateway.calls import CURSOR, reads
+from a2a_gateway.calls import reads
 from a2a_gateway.openapi.query import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
-from a2a_gateway.requests import accept
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_server.protocol.errors import ErrorCodes, Reason
+from a2a_server.protocol.names import (
+    A2A_JSON,
+    CHALLENGE_HEADER,
+    CURSOR_HEADER,
+    CURSOR_PARAMETER,
+    EXTENSIONS_HEADER,
+    JSON,
+    NDJSON,
+    SSE,
+    VERSION_HEADER,
+)
 
 DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
 """The service that anybody may call; its answers are for caches."""
@@ -50,27 +60,27 @@ ERROR_LINE: Final[Schema] = {
 
 _ID: Final[Schema] = {"type": "string", "pattern": "^[0-9]{1,18}$"}
 PARAMETERS: Final[dict[str, tuple[str, str, Schema]]] = {
-    "A2A-Version": (
+    VERSION_HEADER: (
         "header",
         "The version of the protocol that the request follows.",
         {"type": "string", "enum": ["1.0"]},
     ),
-    "A2A-Extensions": (
+    EXTENSIONS_HEADER: (
         "header",
         "URIs of the extensions to activate, with commas between them.",
         {"type": "string"},
     ),
-    "Last-Event-ID": ("header", "The id of the last event that was seen: the stream continues behind it.", _ID),
-    CURSOR: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
+    CURSOR_HEADER: ("header", "The id of the last event that was seen: the stream continues behind it.", _ID),
+    CURSOR_PARAMETER: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
 }
-CURSORS: Final = ("Last-Event-ID", CURSOR)
+CURSORS: Final = (CURSOR_HEADER, CURSOR_PARAMETER)
 """What a stream that is only read can be continued by."""
 
 _FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
 """What no row of the catalogue says, but other people's servers behind the gateway may."""
 
 _ANSWER_HEADERS = {
-    HTTPStatus.UNAUTHORIZED: "WWW-Authenticate",
+    HTTPStatus.UNAUTHORIZED: CHALLENGE_HEADER,
     HTTPStatus.METHOD_NOT_ALLOWED: "Allow",
     HTTPStatus.TOO_MANY_REQUESTS: "Retry-After",
     HTTPStatus.SERVICE_UNAVAILABLE: "Retry-After",
@@ -116,7 +126,7 @@ def operation_of(
     route: Route, in_path: Sequence[dict[str, Any]], schemas: Schemas, codes: ErrorCodes
 ) -> dict[str, Any]:
     method = route.method
-    beside = referred("A2A-Version", "A2A-Extensions", *(CURSORS if resumes(method) else ()))
+    beside = referred(VERSION_HEADER, EXTENSIONS_HEADER, *(CURSORS if resumes(method) else ()))
     operation: dict[str, Any] = {
         "tags": [method.containing_service.name],
         "summary": method.name,
@@ -154,21 +164,21 @@ def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, A
     if method.server_streaming:
         responses["200"] = {"description": "A stream of events", "content": stream_of(schema)}
     if method.containing_service.full_name == DISCOVERY:
-        responses["200"]["content"] = {accept.JSON: {"schema": schema}}
+        responses["200"]["content"] = {JSON: {"schema": schema}}
         responses["304"] = {"description": "The card is the one that If-None-Match names."}
     return responses | {status: {"$ref": f"#/components/responses/{status}"} for status in refusals(codes)}
 
 
 def _json(schema: Schema) -> dict[str, Any]:
-    return {accept.A2A: {"schema": schema}, accept.JSON: {"schema": schema}}
+    return {A2A_JSON: {"schema": schema}, JSON: {"schema": schema}}
 
 
 def stream_of(schema: Schema) -> dict[str, Any]:
     """Say what each event is; the stream as a whole is a text to OpenAPI."""
     line = {"oneOf": [_holding("result", schema), _holding("error", ERROR_LINE)]}
     return {
-        accept.SSE: {"schema": _text("Each `data` is one object.", schema)},
-        accept.NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},
+        SSE: {"schema": _text("Each `data` is one object.", schema)},
+        NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},
     }
 
 
@@ -180,6 +190,6 @@ def _text(description: str, schema: Schema) -> Schema:
     return {
         "type": "string",
         "description": description,
-        "contentMediaType": accept.JSON,
+        "contentMediaType": JSON,
         "contentSchema": schema,
     }

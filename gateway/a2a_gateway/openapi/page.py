@@ -13,12 +13,12 @@ from a2a_gateway.calls import Calls
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.openapi.document import Addition, document
-from a2a_gateway.requests import accept
-from a2a_gateway.routing.routes import Table
-from a2a_gateway.upstream import Context
+from a2a_gateway.routing.table import Table
+from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.errors import A2AError, StatusError
+from a2a_server.protocol.names import JSON
 
 _UNTOLD = frozenset(
     (
@@ -45,12 +45,12 @@ class OpenApiPage:
     async def __call__(self, request: web.BaseRequest) -> Reply:
         base = self._calls.proxies.base(request) or self._calls.cards.base
         card = await self._card()
-        return Reply(self._described(card, base), accept.JSON, () if card is None else self._fields)
+        return Reply(self._described(card, base), JSON, () if card is None else self._fields)
 
     async def _card(self) -> bytes | None:
         """The card, serialised; None if the upstream tells none, so that the routes are described without one."""
         try:
-            answer = await self._calls.upstream.unary(_GET_CARD, discovery_pb2.GetAgentCardRequest(), Context({}))
+            answer = await self._calls.upstream.unary(_GET_CARD, discovery_pb2.GetAgentCardRequest(), CallContext({}))
         except (A2AError, StatusError) as error:
             if failure_of(error).code not in _UNTOLD:
                 raise

@@ -10,6 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from a2a_gateway.openapi.schemas import Schemas, is_required
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_gateway.routing.parameters import UnfitError, find, is_map, is_well_known
+from a2a_server.protocol.names import JSON
 
 Parameter = dict[str, Any]
 
@@ -57,7 +58,7 @@ def _parameter(field: FieldDescriptor, path: tuple[str, ...], schemas: Schemas) 
     if is_map(field):
         return {**parameter, "style": "deepObject", "explode": True, "schema": schema}
     if field.message_type is not None and schema.get("type", "object") in {"object", "array"} and not field.is_repeated:
-        return {**parameter, "content": {"application/json": {"schema": schema}}}
+        return {**parameter, "content": {JSON: {"schema": schema}}}
     if is_required(field) and len(path) == 1:
         parameter["required"] = True
     return {**parameter, "schema": schema}

@@ -20,7 +20,8 @@ from a2a_server.agents import (
     tool_use_part,
 )
 from a2a_server.agents.testing import Recorder, run_turn
-from a2a_server.domain.input_requests import UNDECLARED, URI, InputRequest, kind_of, put_request, request_in
+from a2a_server.domain.input_requests import UNDECLARED, InputRequest, kind_of, put_request, request_in
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 TurnOf = Callable[..., Turn]
 
@@ -58,7 +59,7 @@ async def test_a_plain_question_is_no_input_request(turn: Turn, outlet: Recorder
 async def test_the_prompt_is_the_text(turn: Turn, outlet: Recorder, content: Any) -> None:
     await turn.ask(content, request_id="who")
     assert request_in(question(outlet)) == InputRequest("who", "Who?\nAnd when?")
-    assert list(question(outlet).extensions) == [URI]
+    assert list(question(outlet).extensions) == [INPUT_REQUEST_URI]
 
 
 @pytest.mark.req("XTRA-01", "SEND-14")

@@ -5,10 +5,9 @@ import hashlib
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.ports.authenticator import Caller, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
+from tests.support.house import Anonymous, Secret, StaticAuthenticator
 
 ANN = Caller("ann", authenticated=True)
 BOB = Caller("bob", authenticated=True, tenant="north", extended_card=True)

@@ -10,7 +10,6 @@ from google.protobuf.json_format import ParseDict
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import (
     TOOL_USE,
-    URI,
     InputRequest,
     check_answer,
     declaration,
@@ -22,17 +21,18 @@ from a2a_server.domain.input_requests import (
     results_in,
 )
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 
 def message(content: Any = None, **members: Any) -> pb.Message:
-    """A message with this under the extension's URI."""
+    """A message with this under the extension's INPUT_REQUEST_URI."""
     if content is not None:
-        members["metadata"] = {URI: content}
-    return ParseDict({"messageId": "m", "extensions": [URI], **members}, pb.Message())
+        members["metadata"] = {INPUT_REQUEST_URI: content}
+    return ParseDict({"messageId": "m", "extensions": [INPUT_REQUEST_URI], **members}, pb.Message())
 
 
 def result(content: Any, kind: Any = "tool-result") -> dict[str, Any]:
-    return {"data": content, "metadata": {URI: {"partKind": kind}}}
+    return {"data": content, "metadata": {INPUT_REQUEST_URI: {"partKind": kind}}}
 
 
 def asking(state: pb.TaskState = pb.TASK_STATE_INPUT_REQUIRED, **members: Any) -> pb.TaskStatus:
@@ -42,19 +42,20 @@ def asking(state: pb.TaskState = pb.TASK_STATE_INPUT_REQUIRED, **members: Any) -
 
 @pytest.mark.req("EXTN-01")
 def test_the_extension_is_declared_with_what_it_does() -> None:
-    assert declaration().uri == URI
+    assert declaration().uri == INPUT_REQUEST_URI
     assert declaration().description
     assert not declaration().required
 
 
 @pytest.mark.req("XTRA-01", "EXTN-07")
 def test_a_request_leaves_what_is_there_alone() -> None:
-    question = message(extensions=["urn:x"], metadata={"a": 1, URI: {"other": 2}})
+    question = message(extensions=["urn:x"], metadata={"a": 1, INPUT_REQUEST_URI: {"other": 2}})
     put_request(question, InputRequest("r", "Which?", sensitive=True))
     put_request(question, InputRequest("r", "Which?", sensitive=True))
     expected = {"kind": "input-request", "prompt": "Which?", "sensitive": True, "requestId": "r"}
     assert question == message(
-        extensions=["urn:x", URI], metadata={"a": 1, URI: {"other": 2, "inputRequest": expected}}
+        extensions=["urn:x", INPUT_REQUEST_URI],
+        metadata={"a": 1, INPUT_REQUEST_URI: {"other": 2, "inputRequest": expected}},
     )
     assert request_in(question) == InputRequest("r", "Which?", sensitive=True)
 
@@ -108,10 +109,10 @@ def test_results_are_told_from_other_parts() -> None:
             result({"toolUseId": "d"}),
             result({"toolUseId": 7, "result": False}),
             result([1]),
-            {"text": "marked", "metadata": {URI: {"partKind": "tool-result"}}},
+            {"text": "marked", "metadata": {INPUT_REQUEST_URI: {"partKind": "tool-result"}}},
             result({"toolUseId": "e", "result": 1}, "tool-use"),
             result({"toolUseId": "f", "result": 1}, None),
-            {"data": {}, "metadata": {URI: "tool-result"}},
+            {"data": {}, "metadata": {INPUT_REQUEST_URI: "tool-result"}},
         ]
     )
     found = [(one.part, one.tool_use_id, one.value.WhichOneof("kind")) for one in results_in(said)]

@@ -11,15 +11,15 @@ import grpc
 import pytest
 
 from a2a_gateway.channel import streams
-from a2a_gateway.channel.replay import URI
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.names import REPLAY_URI
 from tests.support.door_events import event_of
 from tests.support.doors import OpenGateway, http_door
 from tests.support.http import get, once, post
 from tests.unit.gateway.upstreams import SERVICE, channel_to
 
 ITEM = pb.StreamResponse(task=pb.Task(id="t")).SerializeToString()
-AGREED = (("a2a-extensions", URI),)
+AGREED = (("a2a-extensions", REPLAY_URI),)
 RPC = b'{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t"}}'
 
 Handler = Callable[[bytes, Any], AsyncIterator[bytes]]

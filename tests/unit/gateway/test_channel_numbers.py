@@ -11,10 +11,11 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.ports.entry import Entry
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.transport.replay import URI, numbered
+from a2a_server.protocol.names import REPLAY_URI
+from a2a_server.transport.replay import numbered
 from tests.unit.gateway.upstreams import rpc
 
-ACTIVE = [("a2a-extensions", URI)]
+ACTIVE = [("a2a-extensions", REPLAY_URI)]
 WORKING = pb.TaskStatus(state=pb.TASK_STATE_WORKING)
 
 
@@ -42,7 +43,7 @@ def events(text: str, **metadata: Any) -> list[pb.StreamResponse]:
 def told(wire: bytes) -> float:
     """The number as any client of the extension reads it."""
     event = pb.StreamResponse.FromString(wire)
-    return float(getattr(event, event.WhichOneof("payload") or "").metadata[URI])
+    return float(getattr(event, event.WhichOneof("payload") or "").metadata[REPLAY_URI])
 
 
 @pytest.mark.req("RPLY-05")
@@ -59,13 +60,13 @@ def test_what_is_put_in_is_taken_out_again(size: int, metadata: dict[str, Any]) 
         assert (read.number, pb.StreamResponse.FromString(read.wire)) == (number, event)
         if not metadata:
             assert read.wire == entry.wire
-        assert numbers(("a2a-extensions", f"https://example.com/x, {URI}")).read(wire) == (number, wire)
+        assert numbers(("a2a-extensions", f"https://example.com/x, {REPLAY_URI}")).read(wire) == (number, wire)
 
 
 def test_numbers_of_other_servers_are_read_wherever_they_stand() -> None:
     for event in events("x"):
         plain = event.SerializeToString()
-        getattr(event, event.WhichOneof("payload") or "").metadata[URI] = 7
+        getattr(event, event.WhichOneof("payload") or "").metadata[REPLAY_URI] = 7
         assert numbers().read(event.SerializeToString()) == (7, plain)
 
 
@@ -73,7 +74,7 @@ def test_numbers_of_other_servers_are_read_wherever_they_stand() -> None:
 def test_what_is_no_number_is_taken_out_all_the_same(wrong: Any) -> None:
     for event in events("x"):
         plain = event.SerializeToString()
-        getattr(event, event.WhichOneof("payload") or "").metadata.update({URI: wrong})
+        getattr(event, event.WhichOneof("payload") or "").metadata.update({REPLAY_URI: wrong})
         assert numbers().read(event.SerializeToString()) == (0, plain)
 
 
@@ -111,17 +112,17 @@ def test_servers_that_do_not_agree_are_not_read_at_all() -> None:
 @pytest.mark.parametrize(
     ("asked", "answer", "shown"),
     [
-        ((), URI, []),
-        ((), f"https://example.com/x, {URI}", [("a2a-extensions", "https://example.com/x")]),
-        ((URI,), URI, [("a2a-extensions", URI)]),
-        ((f"https://example.com/x,{URI}",), URI, [("a2a-extensions", URI)]),
+        ((), REPLAY_URI, []),
+        ((), f"https://example.com/x, {REPLAY_URI}", [("a2a-extensions", "https://example.com/x")]),
+        ((REPLAY_URI,), REPLAY_URI, [("a2a-extensions", REPLAY_URI)]),
+        ((f"https://example.com/x,{REPLAY_URI}",), REPLAY_URI, [("a2a-extensions", REPLAY_URI)]),
     ],
 )
 def test_clients_are_told_of_what_they_asked_for(asked: tuple[str, ...], answer: str, shown: list[Any]) -> None:
     metadata = [("a2a-extensions", value) for value in asked]
     made = Numbers(rpc("SendStreamingMessage"), metadata)
-    assert [value for _, value in made.ask(metadata)].count(URI) == (
-        0 if f"https://example.com/x,{URI}" in asked else 1
+    assert [value for _, value in made.ask(metadata)].count(REPLAY_URI) == (
+        0 if f"https://example.com/x,{REPLAY_URI}" in asked else 1
     )
     assert made.answered([("a2a-extensions", answer)]) == shown
     assert made.active

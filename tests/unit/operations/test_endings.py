@@ -11,12 +11,12 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.operations.log.replay import URI
 from a2a_server.operations.rpc.stream import Endings
 from a2a_server.ports.agent import Outlet
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.protocol.names import REPLAY_URI
 from tests.bindings.actors import (
     AUTH,
     COMPLETED,
@@ -116,7 +116,7 @@ async def test_a_direct_answer_and_the_task_that_a_stream_begins_with_end_nothin
         assert (seen[0][0].event.WhichOneof("payload"), ends(seen)[0]) == ("task", False)
 
 
-@pytest.mark.parametrize("metadata", [{}, {"a2a_extensions": URI}])
+@pytest.mark.parametrize("metadata", [{}, {"a2a_extensions": REPLAY_URI}])
 async def test_a_replay_ends_where_the_log_does(metadata: dict[str, str]) -> None:
     async with serving(echo()) as world:
         task = await world.send(say())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_server.domain.trace import Trace
+from tests.support.house import Trace
 from tests.unit.operations.test_writer import Disk, chunk, create, writer
 
 ONE, TWO = (Trace(f"00-{digit * 32}-{digit * 16}-01", f"a={digit}") for digit in "12")

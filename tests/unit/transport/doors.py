@@ -18,12 +18,12 @@ from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.entry import Entry
 from a2a_server.protocol.errors import ErrorCodes
+from a2a_server.protocol.names import STATUS_DETAILS
 from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.grpc.options import GrpcOptions, Tls
 from a2a_server.transport.grpc.server import SERVICES, GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.grpc.status import DETAILS
 from a2a_server.transport.pipeline import Pipeline, Rules
 from a2a_server.transport.streams import OpenStreams
 
@@ -164,7 +164,7 @@ async def refused(call: Callable[[], Awaitable[object]]) -> Refusal:
 
 def refusal_of(error: grpc.aio.AioRpcError) -> Refusal:
     trailers = dict(cast("Any", error.trailing_metadata()))
-    status = status_pb2.Status.FromString(cast("bytes", trailers.get(DETAILS, b"")))
+    status = status_pb2.Status.FromString(cast("bytes", trailers.get(STATUS_DETAILS, b"")))
     info, fields, retry_after = None, {}, None
     for detail in status.details:
         match detail.type_url.removeprefix("type.googleapis.com/google.rpc."):

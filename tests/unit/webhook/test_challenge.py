@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from a2a_server.domain.webhooks import Policy
+from tests.support.house import WebhookPolicy
 from tests.support.receivers import HERE, Names, Received, hook, listener, receiver, sending
 
 
@@ -89,7 +89,7 @@ async def test_silence_is_a_no() -> None:
 @pytest.mark.req("SSRF-05", "PAID-04")
 async def test_a_challenge_goes_nowhere_that_webhooks_do_not_go() -> None:
     async with receiver(echo) as trap:
-        async with sending(Policy(), resolver=Names(["127.0.0.1"])) as sender:
+        async with sending(WebhookPolicy(), resolver=Names(["127.0.0.1"])) as sender:
             assert not await sender.challenge(hook(trap.url))
             assert not await sender.challenge(hook(f"https://hook.example:{trap.port}/"))
             assert not await sender.challenge(hook(""))

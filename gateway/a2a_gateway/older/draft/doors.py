@@ -20,7 +20,7 @@ from a2a_gateway.older.draft.respelling import RULES
 from a2a_gateway.older.draft.rest import DraftRest
 from a2a_gateway.older.v0_3.doors import Place
 from a2a_gateway.older.v0_3.speech import Speech
-from a2a_gateway.routing.routes import WrongVerb
+from a2a_gateway.routing.table import WrongVerb
 from a2a_server.protocol.dialects import draft_cards
 
 _POST: Final = ("OPTIONS", "POST")

@@ -12,7 +12,6 @@ from google.rpc import error_details_pb2 as details
 from a2a_gateway.errors import STANDARD, Failure, begun_with
 from a2a_server.protocol.errors import ErrorCodes
 
-PROBLEM: Final = "application/problem+json"
 TYPES: Final = "https://a2a-protocol.org/errors/"
 CODES: Final[ErrorCodes] = "1.0.0"
 """The draft's own column is the one of 1.0.0 (CONF-01)."""

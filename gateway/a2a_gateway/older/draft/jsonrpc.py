@@ -18,8 +18,8 @@ from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from a2a_gateway.older.draft.requests import of_value
 from a2a_gateway.older.draft.routes import A2A
 from a2a_gateway.older.v0_3.speech import Ask, Speech
-from a2a_gateway.requests import accept
 from a2a_server.protocol.errors import Reason
+from a2a_server.protocol.names import JSON
 
 _NAMES: Final = {
     "CreateTaskPushNotificationConfig": "SetTaskPushNotificationConfig",
@@ -59,4 +59,4 @@ class DraftJsonRpc:
             return await self.speech.stream(ask, frames_of(request, envelope.request_id))
         told = await self.speech.answer(ask)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, accept.JSON, told.headers)
+        return Reply(text, JSON, told.headers)

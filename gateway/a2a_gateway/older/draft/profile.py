@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from a2a_gateway.older.draft.errors import CODES, PROBLEM, DraftFailure
+from a2a_gateway.older.draft.errors import CODES, DraftFailure
 from a2a_gateway.profiles import Profile
-from a2a_gateway.requests.headers import SPOKEN, VERSION
 from a2a_server.protocol.dialects import DRAFT, words
+from a2a_server.protocol.names import PROBLEM_JSON, SPOKEN, VERSION
 
 
 def _problem(accept: str | None) -> str:
     """A client that does not accept explanations gets one all the same."""
     del accept
-    return PROBLEM
+    return PROBLEM_JSON
 
 
 PROFILE: Final = Profile(

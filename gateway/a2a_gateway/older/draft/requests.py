@@ -17,8 +17,8 @@ from a2a_gateway.older.v0_3 import schemes
 from a2a_gateway.older.v0_3.new_configs import check_new_id
 from a2a_gateway.older.v0_3.respelling import Rules
 from a2a_gateway.requests import binding
-from a2a_gateway.requests.agreement import merge
-from a2a_gateway.routing.routes import Match
+from a2a_gateway.requests.binding import merge
+from a2a_gateway.routing.table import Match
 from a2a_server.protocol.codec import Codec, loads
 from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Violation, refuse

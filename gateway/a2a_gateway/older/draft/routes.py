@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from a2a_gateway.routing.annotations import Route, routes_of
-from a2a_gateway.routing.routes import ALIASES, Table
+from a2a_gateway.routing.annotations import ALIASES, Route, routes_of
+from a2a_gateway.routing.table import Table
 from a2a_gateway.routing.template import parse
 from a2a_proto import a2a_pb2, discovery_pb2
 

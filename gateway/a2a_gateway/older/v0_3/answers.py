@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from a2a_gateway.calls import Calls, Told
 from a2a_gateway.errors import failure_of
 from a2a_gateway.older.v0_3.speech import Answering, Ask, Speech
-from a2a_gateway.upstream import Answer, Context
+from a2a_gateway.upstream import CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded
 
@@ -60,8 +60,8 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
 
 
 async def _pages(
-    calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: Context
-) -> AsyncIterator[tuple[pb.ListTaskPushNotificationConfigsResponse, Answer]]:
+    calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
+) -> AsyncIterator[tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]]:
     wanted = pb.ListTaskPushNotificationConfigsRequest()
     wanted.CopyFrom(first)
     wanted.page_size = _PAGE
@@ -75,8 +75,8 @@ async def _pages(
 
 
 async def _page(
-    calls: Calls, wanted: pb.ListTaskPushNotificationConfigsRequest, context: Context
-) -> tuple[pb.ListTaskPushNotificationConfigsResponse, Answer]:
+    calls: Calls, wanted: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
+) -> tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]:
     answer = await calls.upstream.unary(_LIST, wanted, context)
     return cast("pb.ListTaskPushNotificationConfigsResponse", answer.message), answer
 
@@ -95,7 +95,7 @@ async def _card(speech: Speech, ask: Ask) -> Told:
     return Told(speech.card(card), card, calls.fields(ask.request, answer))
 
 
-def _told(calls: Calls, ask: Ask, message: Message, answer: Answer) -> Told:
+def _told(calls: Calls, ask: Ask, message: Message, answer: UpstreamAnswer) -> Told:
     """A message made of answers, the last of which says what goes with it."""
     return Told(calls.profile.codec.encode(message), message, calls.fields(ask.request, answer))
 

@@ -18,13 +18,14 @@ from a2a_gateway.http.replies import Reply
 from a2a_gateway.older.v0_3 import profiles
 from a2a_gateway.older.v0_3.answers import OTHERWISE
 from a2a_gateway.older.v0_3.speech import Ask, Speech
-from a2a_gateway.requests import accept
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.routing.routes import Match, Table, Unknown, WrongVerb
+from a2a_gateway.requests.headers import accepted_types
+from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.dialects import V1, words
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import JSON
 
 OLD_DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["OldDiscovery"]
 _PUBLIC: Final = OLD_DISCOVERY.methods_by_name["GetAgentCard"]
@@ -87,7 +88,7 @@ class OldCards:
     async def _serve(self, request: web.BaseRequest, match: Match, query: str) -> Reply:
         method, calls, parameters = match.route.method, self.speech.calls, query_of(query)
         calls.profile.check(versions_asked(request, parameters))
-        kind = calls.profile.unary(None if method is _PUBLIC else accept.asked(request.headers))
+        kind = calls.profile.unary(None if method is _PUBLIC else accepted_types(request.headers))
         message = bind(match, parameters, b"", calls.profile.codec, max_depth=calls.options.max_depth)
         told = await self.speech.answer(Ask(request, parameters, _MEANT[method], message))
         if method is not _PUBLIC:
@@ -103,4 +104,4 @@ class OldCards:
         failure = self.speech.calls.profile.explain(error)
         if failure.reason is Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED:  # which 0.2 knows by its HTTP status only
             failure = replace(failure, http=HTTPStatus.NOT_FOUND, code=code_pb2.NOT_FOUND)
-        return Reply(failure.rest(), accept.JSON, failure.headers, status=failure.http)
+        return Reply(failure.rest(), JSON, failure.headers, status=failure.http)

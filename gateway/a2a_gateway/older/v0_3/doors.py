@@ -16,7 +16,7 @@ from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.older.v0_3 import routes, speeches
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc
 from a2a_gateway.older.v0_3.rest import OldRest
-from a2a_gateway.routing.routes import WrongVerb
+from a2a_gateway.routing.table import WrongVerb
 
 _POST = ("OPTIONS", "POST")
 _OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{routes.PREFIX}.*").fullmatch

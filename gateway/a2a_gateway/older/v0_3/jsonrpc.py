@@ -22,8 +22,9 @@ from a2a_gateway.older.v0_3.answers import RPCS
 from a2a_gateway.older.v0_3.speech import new_ask
 from a2a_gateway.older.v0_3.speeches import Speeches
 from a2a_gateway.older.v0_3.tenants import without_tenant
-from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import accepted_types
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import JSON, SSE
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
 _CARD: Final = "agent/getAuthenticatedExtendedCard"
@@ -119,7 +120,7 @@ class OldJsonRpc:
             return await speech.stream(ask, frames_of(request, envelope.request_id))
         told = await speech.answer(ask)
         text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, accept.JSON, told.headers)
+        return Reply(text, JSON, told.headers)
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
         return jsonrpc.refusal(self.speeches.plain.calls.profile, error, request_id)
@@ -127,12 +128,12 @@ class OldJsonRpc:
 
 def _reads_streams_alone(request: web.BaseRequest) -> bool:
     """As all official clients of 0.3, which make nothing of JSON here. Some say that they take anything, besides."""
-    asked = accept.asked(request.headers) or ""
-    return accept.SSE in asked and accept.JSON not in asked
+    asked = accepted_types(request.headers) or ""
+    return SSE in asked and JSON not in asked
 
 
 def _framed(reply: Reply) -> Reply:
     """The same as the one frame of a stream."""
     if reply.status != HTTPStatus.OK:  # which they do look at
         return reply
-    return Reply(b"data: %b\n\n" % reply.body, accept.SSE, reply.fields)
+    return Reply(b"data: %b\n\n" % reply.body, SSE, reply.fields)

@@ -13,20 +13,19 @@ from a2a_gateway.openapi.operations import CURSORS, PARAMETERS, referred, refusa
 from a2a_gateway.openapi.paths import path_of
 from a2a_gateway.openapi.query import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
-from a2a_gateway.requests import accept
 from a2a_gateway.routing.annotations import Route
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.schema import descriptor_of
 from a2a_server.protocol.errors import Reason
+from a2a_server.protocol.names import JSON, OLD_EXTENSIONS_HEADER, VERSION_HEADER
 
 _TAG: Final = "A2A 0.3"
 _TENANT: Final = "tenant"
-_VERSION: Final = "A2A-Version"
 _HEADERS: Final[Mapping[str, tuple[str, Schema]]] = {
-    _VERSION: ("Need not be said.", {"type": "string", "enum": ["0.3"]}),
-    "X-A2A-Extensions": ("URIs of the extensions to activate, with commas between them.", {"type": "string"}),
+    VERSION_HEADER: ("Need not be said.", {"type": "string", "enum": ["0.3"]}),
+    OLD_EXTENSIONS_HEADER: ("URIs of the extensions to activate, with commas between them.", {"type": "string"}),
 }
 _CARD: Final[Schema] = {
     "type": "object",
@@ -56,14 +55,19 @@ class OldRoutes:
 
 def _add_card(paths: dict[str, Any]) -> None:
     """Say that the public card has a form of 0.3, too."""
-    _, told, version = PARAMETERS[_VERSION]
-    either = {"name": _VERSION, "in": "header", "description": told, "schema": {**version, "enum": ["1.0", "0.3"]}}
+    _, told, version = PARAMETERS[VERSION_HEADER]
+    either = {
+        "name": VERSION_HEADER,
+        "in": "header",
+        "description": told,
+        "schema": {**version, "enum": ["1.0", "0.3"]},
+    }
     for item in paths.values():
         for operation in item.values():
             if "304" in operation.get("responses", ()):  # nothing else is for caches
-                named = [it for it in operation["parameters"] if it not in referred(_VERSION)]
+                named = [it for it in operation["parameters"] if it not in referred(VERSION_HEADER)]
                 operation["parameters"] = [*named, either]
-                media = operation["responses"]["200"]["content"][accept.JSON]
+                media = operation["responses"]["200"]["content"][JSON]
                 media["schema"] = {"anyOf": [media["schema"], _CARD]}
 
 
@@ -143,4 +147,4 @@ def _config(schemas: Schemas, kind: KindSchemas) -> Schema:
 
 
 def _json(schema: Schema) -> dict[str, Any]:
-    return {accept.JSON: {"schema": schema}}
+    return {JSON: {"schema": schema}}

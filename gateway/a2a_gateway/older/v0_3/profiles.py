@@ -8,15 +8,15 @@ from multidict import istr
 
 from a2a_gateway.older.v0_3.errors import OldFailure
 from a2a_gateway.profiles import Profile
-from a2a_gateway.requests import accept
-from a2a_gateway.requests.headers import EXTENSIONS as EXTENSIONS_OF_1_0
-from a2a_gateway.requests.headers import SPOKEN, VERSION
+from a2a_gateway.requests.headers import plain_answer_type, plain_error_type
 from a2a_server.protocol.dialects import Spelling, words
 from a2a_server.protocol.dialects.words import Words
+from a2a_server.protocol.names import EXTENSIONS as EXTENSIONS_OF_1_0
+from a2a_server.protocol.names import EXTENSIONS_HEADER, OLD_EXTENSIONS, OLD_EXTENSIONS_HEADER, SPOKEN, VERSION
 
-EXTENSIONS: Final = istr("X-A2A-Extensions"), istr("A2A-Extensions")
+EXTENSIONS: Final = istr(OLD_EXTENSIONS_HEADER), istr(EXTENSIONS_HEADER)
 """The headers for extensions, 0.3's own first."""
-RENAMED: Final = {"x-a2a-extensions": EXTENSIONS_OF_1_0}
+RENAMED: Final = {OLD_EXTENSIONS: EXTENSIONS_OF_1_0}
 """Headers that become metadata of another name."""
 
 _TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
@@ -38,8 +38,8 @@ def _profile(spelling: Spelling, told: Words, signs: str) -> Profile:
         last=spelling.last,
         codes="1.0.0",
         failure=OldFailure,
-        unary=accept.plain,
-        refusal=accept.plain_of_error,
+        unary=plain_answer_type,
+        refusal=plain_error_type,
         extensions=EXTENSIONS,
         metadata=_TOLD,
         accepts="0.3",

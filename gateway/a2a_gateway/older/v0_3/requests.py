@@ -18,7 +18,7 @@ from a2a_gateway.older.v0_3.answers import RPCS
 from a2a_gateway.older.v0_3.new_configs import agree, named, new_config, object_of
 from a2a_gateway.older.v0_3.respelling import Rules
 from a2a_gateway.requests import binding
-from a2a_gateway.routing.routes import Match, wildcards
+from a2a_gateway.routing.table import Match, wildcards
 from a2a_server.protocol.codec import loads
 from a2a_server.protocol.dialects import dialect_of
 from a2a_server.protocol.dialects.evidence import Dialect

@@ -18,11 +18,12 @@ from a2a_gateway.older.v0_3.requests import Request, request_of
 from a2a_gateway.older.v0_3.speech import Ask, Speech
 from a2a_gateway.older.v0_3.speeches import Speeches
 from a2a_gateway.older.v0_3.tenants import without_tenant
-from a2a_gateway.requests import accept
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.requests.headers import accepted_types, stream_type
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects.evidence import Dialect
 from a2a_server.protocol.errors import A2AError, Violation, refuse
+from a2a_server.protocol.names import NDJSON
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,17 +40,17 @@ class OldRest:
         match, calls = self.table.match(request.method, path), self._calls
         parameters = without_tenant(query_of(query), tenant)
         calls.profile.check(versions_asked(request, parameters))
-        accepted = accept.asked(request.headers)
+        accepted = accepted_types(request.headers)
         body = await rest.body_of(request, match.route, calls.options)
         wanted = request_of(match, path, parameters, body, calls.options.max_depth)
         streams = wanted.rpc.server_streaming
-        kind = (accept.stream if streams else calls.profile.unary)(accepted)
+        kind = (stream_type if streams else calls.profile.unary)(accepted)
         speeches = self.speeches[wanted.dialect or self.default]
         message = _message(speeches.plain, wanted, tenant)
         speech = speeches.of(request, message, wanted.value)
         ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.rules)
         if streams:
-            return await speech.stream(ask, frames.LINES if kind == accept.NDJSON else frames.REST)
+            return await speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
         told = await speech.answer(ask)
         return Reply(told.json, kind, [*told.headers, *_next_page(told, parameters)])
 

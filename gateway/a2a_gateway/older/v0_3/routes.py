@@ -6,7 +6,7 @@ from typing import Final
 
 from a2a_gateway.older.v0_3.answers import RPCS
 from a2a_gateway.routing.annotations import Route
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_gateway.routing.template import parse
 from a2a_proto import a2a_v0_3_pb2 as v03
 

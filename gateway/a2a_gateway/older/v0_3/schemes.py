@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from a2a_gateway.calls import NOTHING, Beside
-from a2a_gateway.requests.headers import SCHEMES
 from a2a_server.protocol.errors import Violation, refuse
+from a2a_server.protocol.names import SCHEMES
 
 _SPELLINGS: Final = "pushNotificationConfig", "push_notification_config", "pushNotification", "push_notification"
 _CONFIG: Final = frozenset(_SPELLINGS)

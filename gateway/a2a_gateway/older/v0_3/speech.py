@@ -34,7 +34,7 @@ class Ask(NamedTuple):
 new_ask: Final[Callable[[tuple[web.BaseRequest, Query, MethodDescriptor, Any, Beside, Rules]], Ask]] = partial(
     tuple.__new__, Ask
 )
-"""As `upstream.new_answer`."""
+"""Made at once, in a third of the time."""
 
 Answering = Callable[["Speech", Ask], Awaitable[Told]]
 

@@ -21,7 +21,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol import dialects
 from a2a_server.protocol.dialects import Spelling, input_requests, words
 from a2a_server.protocol.dialects.evidence import Dialect
-from a2a_server.protocol.dialects.tool_parts import MEMBERS_URI
+from a2a_server.protocol.names import MEMBERS_URI
 
 
 class Speeches(NamedTuple):

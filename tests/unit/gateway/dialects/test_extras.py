@@ -7,7 +7,7 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import input_requests
 from a2a_server.protocol.dialects import KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS, PROTO, Spelling
-from a2a_server.protocol.dialects.tool_parts import URI
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 from tests.unit.gateway.dialects.telling import faults, read, written
 
 READING = pytest.mark.parametrize("spelling", [KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS])
@@ -32,10 +32,10 @@ def part(**metadata: Any) -> dict[str, Any]:
 @READING
 def test_an_input_request_is_carried_as_an_extension(spelling: Spelling) -> None:
     message = read(spelling, QUESTION, pb.Message)
-    assert message.extensions == [URI]
+    assert message.extensions == [INPUT_REQUEST_URI]
     assert input_requests.request_in(message) == input_requests.InputRequest("r-1", "Password?", sensitive=True)
     assert written(KIND_EXTRAS, message) == written(KIND_REST_EXTRAS, message) == QUESTION
-    own = {URI: {"inputRequest": REQUEST}}
+    own = {INPUT_REQUEST_URI: {"inputRequest": REQUEST}}
     assert written(KIND, message) == written(KIND_REST, message)
     assert written(KIND, message)["metadata"] == own
     assert written(PROTO, message)["metadata"] == own
@@ -43,7 +43,6 @@ def test_an_input_request_is_carried_as_an_extension(spelling: Spelling) -> None
 
 @pytest.mark.req("XTRA-01")
 def test_both_sides_call_the_extension_the_same() -> None:
-    assert URI == input_requests.URI
     message = pb.Message(message_id="m", role=pb.ROLE_AGENT, parts=[{"text": "Password?"}])
     input_requests.put_request(message, input_requests.InputRequest("r-1", "Password?", sensitive=True))
     assert written(KIND_EXTRAS, message) == QUESTION
@@ -64,9 +63,9 @@ def test_a_prompt_is_a_text_too_for_who_knows_of_no_requests() -> None:
 def test_what_else_is_in_metadata_and_extensions_stays() -> None:
     others: dict[str, Any] = {"metadata": {"own": 1}, "extensions": ["urn:e"]}
     message = read(KIND, QUESTION | others, pb.Message)
-    assert message.extensions == ["urn:e", URI]
+    assert message.extensions == ["urn:e", INPUT_REQUEST_URI]
     assert written(KIND_EXTRAS, message) == QUESTION | others
-    more: dict[str, Any] = {"metadata": {URI: {"more": 1}}, "extensions": [URI, "urn:e"]}
+    more: dict[str, Any] = {"metadata": {INPUT_REQUEST_URI: {"more": 1}}, "extensions": [INPUT_REQUEST_URI, "urn:e"]}
     message = read(KIND, QUESTION | more, pb.Message)
     assert written(KIND_EXTRAS, message) == QUESTION | more
 
@@ -74,13 +73,13 @@ def test_what_else_is_in_metadata_and_extensions_stays() -> None:
 @pytest.mark.parametrize(
     ("metadata", "extensions"),
     [
-        ({URI: {"inputRequest": REQUEST}}, []),  # not as the extension has it
-        ({URI: {"inputRequest": {**REQUEST, "prompt": 5}}}, [URI]),
-        ({URI: {"inputRequest": {"prompt": "x"}}}, [URI]),
-        ({URI: {"inputRequest": "x"}}, [URI]),
-        ({URI: 5}, [URI]),
-        ({"own": 1}, [URI]),
-        (None, [URI]),
+        ({INPUT_REQUEST_URI: {"inputRequest": REQUEST}}, []),  # not as the extension has it
+        ({INPUT_REQUEST_URI: {"inputRequest": {**REQUEST, "prompt": 5}}}, [INPUT_REQUEST_URI]),
+        ({INPUT_REQUEST_URI: {"inputRequest": {"prompt": "x"}}}, [INPUT_REQUEST_URI]),
+        ({INPUT_REQUEST_URI: {"inputRequest": "x"}}, [INPUT_REQUEST_URI]),
+        ({INPUT_REQUEST_URI: 5}, [INPUT_REQUEST_URI]),
+        ({"own": 1}, [INPUT_REQUEST_URI]),
+        (None, [INPUT_REQUEST_URI]),
     ],
 )
 def test_what_is_no_input_request_is_written_as_it_is(metadata: Any, extensions: list[str]) -> None:
@@ -97,7 +96,7 @@ def test_parts_of_tools_are_carried_as_marked_data(spelling: Spelling, told: dic
     message = read(spelling, told, pb.Part)
     assert input_requests.kind_of(message) == told["kind"]
     data = {name: item for name, item in told.items() if name not in {"kind", "metadata"}}
-    marked = {**told.get("metadata", {}), URI: {"partKind": told["kind"]}}
+    marked = {**told.get("metadata", {}), INPUT_REQUEST_URI: {"partKind": told["kind"]}}
     assert written(KIND, message) == {"kind": "data", "data": data, "metadata": marked}
     assert written(PROTO, message) == {"data": {"data": data}, "metadata": marked}
     assert written(KIND_EXTRAS, message) == written(KIND_REST_EXTRAS, message) == told
@@ -106,16 +105,20 @@ def test_parts_of_tools_are_carried_as_marked_data(spelling: Spelling, told: dic
 @pytest.mark.parametrize(
     "told",
     [
-        part(**{URI: {"partKind": "other"}}),
-        part(**{URI: {"partKind": ["tool-result"]}}),
-        part(**{URI: "tool-result"}),
+        part(**{INPUT_REQUEST_URI: {"partKind": "other"}}),
+        part(**{INPUT_REQUEST_URI: {"partKind": ["tool-result"]}}),
+        part(**{INPUT_REQUEST_URI: "tool-result"}),
         part(own=1),
-        {**part(**{URI: {"partKind": "tool-result"}}), "data": {"toolUseId": 5}},
-        {**part(**{URI: {"partKind": "tool-use"}}), "data": {"kind": "x"}},
-        part(**{URI: {"partKind": "tool-use"}, "x-a2a-compat": {"mediaType": "a/b"}}),
-        {"kind": "data", "data": {"value": 1}, "metadata": {URI: {"partKind": "tool-use"}, "data_part_compat": True}},
-        {"kind": "text", "text": "x", "metadata": {URI: {"partKind": "tool-use"}}},
-        {"kind": "file", "file": {"uri": "u:x"}, "metadata": {URI: {"partKind": "tool-use"}}},
+        {**part(**{INPUT_REQUEST_URI: {"partKind": "tool-result"}}), "data": {"toolUseId": 5}},
+        {**part(**{INPUT_REQUEST_URI: {"partKind": "tool-use"}}), "data": {"kind": "x"}},
+        part(**{INPUT_REQUEST_URI: {"partKind": "tool-use"}, "x-a2a-compat": {"mediaType": "a/b"}}),
+        {
+            "kind": "data",
+            "data": {"value": 1},
+            "metadata": {INPUT_REQUEST_URI: {"partKind": "tool-use"}, "data_part_compat": True},
+        },
+        {"kind": "text", "text": "x", "metadata": {INPUT_REQUEST_URI: {"partKind": "tool-use"}}},
+        {"kind": "file", "file": {"uri": "u:x"}, "metadata": {INPUT_REQUEST_URI: {"partKind": "tool-use"}}},
     ],
 )
 def test_what_is_no_part_of_a_tool_is_written_as_it_is(told: Any) -> None:
@@ -123,7 +126,7 @@ def test_what_is_no_part_of_a_tool_is_written_as_it_is(told: Any) -> None:
 
 
 def test_further_marks_of_a_tools_part_stay() -> None:
-    told = {**RESULT, "metadata": {URI: {"more": 1}}}
+    told = {**RESULT, "metadata": {INPUT_REQUEST_URI: {"more": 1}}}
     message = read(KIND, told, pb.Part)
     assert input_requests.kind_of(message) == "tool-result"
     assert written(KIND_EXTRAS, message) == told
