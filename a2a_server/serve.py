@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
+from aiohttp import web
 
-from a2a_gateway.app import Gateway
+from a2a_gateway.app import OPEN_STREAMS, create_app
 from a2a_gateway.cards.cards import Legacy, doors_at, old_doors_at
 from a2a_gateway.cards.file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
-from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.dispatcher import GatewayConfig
 from a2a_gateway.http.drain import Drainable
+from a2a_gateway.http.server import HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
@@ -125,7 +127,7 @@ async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
         store = store_of(settings)
         await store.open()
         stack.push_async_callback(store.close)
-        server = await _open(settings, agent, store, doors, stack)
+        server = await _open(settings, agent, store, doors)
         streams, watchdog = server.pipeline.streams, Watchdog(settings.loop_block_warning)
         streams.start()
         watchdog.start()
@@ -142,7 +144,7 @@ async def running(settings: Settings, agent: Agent) -> AsyncIterator[Server]:
         yield server
 
 
-async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, stack: AsyncExitStack) -> Server:
+async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors) -> Server:
     authenticator = authenticator_of(settings)
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = SystemClock()
@@ -170,10 +172,7 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
     servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
     await doors.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
     if doors.http is not None:
-        gateway = gateway_of(settings, LocalUpstream(pipeline, store), base)
-        await gateway.start()
-        stack.push_async_callback(gateway.stop)
-        await doors.http.open(gateway)
+        await doors.http.open(create_app(LocalUpstream(pipeline, store), config_of(settings, base)))
     return Server(card=core.card, pipeline=pipeline, core=core, doors=doors)
 
 
@@ -188,27 +187,24 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
         channel = channel_of(settings)
         stack.push_async_callback(channel.close)
         upstream = Drainable(upstream_of(settings, channel))
-        gateway = gateway_of(settings, upstream, base_of(settings, address))
-        await gateway.start()
-        stack.push_async_callback(gateway.stop)
-        await door.open(gateway)
-        stack.push_async_callback(leave, door, gateway, upstream, settings.limits.drain_grace)
+        app = create_app(upstream, config_of(settings, base_of(settings, address)))
+        await door.open(app)
+        stack.push_async_callback(leave, door, app, upstream, settings.limits.drain_grace)
         log.info("gateway.started", http=str(address), upstream=settings.upstream.addresses)
         yield address
 
 
-async def leave(door: HttpDoor, gateway: Gateway, upstream: Drainable, grace: float) -> None:
+async def leave(door: HttpDoor, app: web.Application, upstream: Drainable, grace: float) -> None:
     """Let unary calls through a gateway end; when its channels are closed afterwards, streams are told to come back."""
-    log.info("gateway.draining", streams=gateway.readers.count)
+    log.info("gateway.draining", streams=app[OPEN_STREAMS].count)
     door.drain()
     await upstream.drain(grace)
 
 
-def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
+def config_of(settings: Settings, base: str) -> GatewayConfig:
     keys = (settings.auth.api_key_header,) if settings.auth.api_keys else ()
     options = replace(settings.gateway, forward_headers=(*settings.gateway.forward_headers, *keys))
-    return Gateway(
-        upstream,
+    return GatewayConfig(
         base=base,
         public_url=settings.public_url,
         options=options,

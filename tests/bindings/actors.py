@@ -204,7 +204,7 @@ async def at_rest(world: World) -> None:
     core, streams, http = world.core, world.pipeline.streams, world.http
     await until(lambda: not (core.runs.live or core.shop.log.watched or streams.count or core.shop.slots.running))
     if http is not None:
-        await until(lambda: not http.gateway.readers.count)
+        await until(lambda: not http.streams.count)
 
 
 async def begun(world: World) -> str:

@@ -5,10 +5,11 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_gateway.app import Gateway
+from a2a_gateway.app import OPEN_STREAMS, create_app
 from a2a_gateway.cards.file import WithCard
 from a2a_gateway.channel import ChannelUpstream
-from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.dispatcher import A2A, GatewayConfig
+from a2a_gateway.http.server import HttpDoor
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.adapters.clock import SystemClock
@@ -43,9 +44,11 @@ from a2a_server.transport.pipeline import Rules
 from a2a_server.transport.tenants import Tenants
 
 __all__ = [
+    "A2A",
     "INTERRUPTED",
     "MOST_CONFIGS",
     "MOVES",
+    "OPEN_STREAMS",
     "REDACTED",
     "REPLAY",
     "TERMINAL",
@@ -59,7 +62,7 @@ __all__ = [
     "Delivery",
     "Entries",
     "Extensions",
-    "Gateway",
+    "GatewayConfig",
     "GrpcOptions",
     "HttpDoor",
     "Ids",
@@ -90,6 +93,7 @@ __all__ = [
     "WithCard",
     "apply_status",
     "artifact_event",
+    "create_app",
     "fold",
     "millis",
     "put_request",

@@ -17,14 +17,15 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import cast
 
 import structlog
 from aiohttp import StreamReader, web
 
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.backlog import NO_TEXT, Backlog, SharedText
-from a2a_server.protocol.names import A2A_JSON
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import A2A_JSON
 from a2a_server.protocol.options import GatewayOptions
 
 SERVER = "a2ad"
@@ -64,13 +65,13 @@ class Connection(asyncio.Protocol):
         "_ignores",
         "_in_head",
         "_inner",
-        "_paused",
         "_quiet_since",
         "_stuck_since",
         "_tail",
         "_unsent",
         "busy",
         "ends",
+        "paused",
         "streams",
         "text",
         "transport",
@@ -103,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._ignores = False
         """Whether what comes is thrown away."""
         self._quiet_since = 0.0
-        self._paused = False
+        self.paused = False
         """Whether so much is unsent that the client has to be waited for."""
         self._stuck_since = 0.0
         self._unsent = 0
@@ -111,8 +112,7 @@ class Connection(asyncio.Protocol):
     # -- what comes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - servers have no other
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)
         self._bounds.connections.add(self)
         self._inner.connection_made(transport)
 
@@ -197,13 +197,13 @@ class Connection(asyncio.Protocol):
         return self.transport.get_write_buffer_size() if self.transport is not None else 0
 
     def pause_writing(self) -> None:
-        self._paused = True
+        self.paused = True
         self._bounds.backlog.wait(self)
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
         self._bounds.backlog.go_on(self)
-        self._paused, self._stuck_since = False, 0.0
+        self.paused, self._stuck_since = False, 0.0
         self._inner.resume_writing()
 
     def cut_off(self) -> None:
@@ -218,7 +218,7 @@ class Connection(asyncio.Protocol):
         """Drop the connection when its client has been silent, or has taken nothing, for too long."""
         if self.streams and self.transport is not None and not self.transport.is_reading():
             self._read_on(self.transport)
-        if self._paused:
+        if self.paused:
             self._look_at_reader(now)
         if self.busy or (self._greeted and not self._heard):  # aiohttp itself ends what is idle for too long
             self._quiet_since = 0.0

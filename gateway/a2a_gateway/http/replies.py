@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
@@ -18,6 +18,8 @@ from a2a_gateway.http.backlog import NO_TEXT, SharedText
 from a2a_gateway.http.connection import SERVER, connection_of
 
 HeaderPairs = Sequence[tuple[str, str]]
+NextHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+"""What a middleware passes a request on to."""
 
 _STATUS_LINES: Final = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 _BODILESS: Final = frozenset({204, 304})

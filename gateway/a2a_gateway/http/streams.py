@@ -116,7 +116,7 @@ class StreamReply(web.StreamResponse):
     """Writes one upstream stream into one answer."""
 
     begun = False
-    items: AsyncIterator[EventBatch] | None = None
+    rest: AsyncIterator[EventBatch] | None = None
     """What is still to come."""
     first: bytes | list[Piece] = b""
     """The first batch, until it is written."""
@@ -148,7 +148,7 @@ class StreamReply(web.StreamResponse):
             if request.method != hdrs.METH_HEAD:  # which waits for the first event, too: it may be an error
                 self.first = form.cache.of(first, form.kind, form.frames, self.flow)
                 stack.pop_all()
-                self.items = items
+                self.rest = items
 
     async def wait_for_first(self, items: AsyncIterator[EventBatch]) -> EventBatch:
         try:
@@ -168,19 +168,16 @@ class StreamReply(web.StreamResponse):
                 self.headers[hdrs.TRANSFER_ENCODING] = "chunked"
             if not self.keep_alive:
                 self.headers[hdrs.CONNECTION] = "close"
-            first = self.first
-            if isinstance(first, bytes):
-                self.first = b""
-                self.flow.begin(self.headers, first)
-            else:
-                self.flow.begin(self.headers, b"")
+            with suppress(ConnectionError):  # which `write_eof` finds out, too
+                self.flow.begin(self.headers, self.first if isinstance(self.first, bytes) else b"")
+            self.first = [] if isinstance(self.first, bytes) else self.first
             self.headers.clear()  # a stream may be idle for long
         return request.writer
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Write all events, until the stream ends or the client has gone."""
         del data
-        items, self.items = self.items, None
+        items, self.rest = self.rest, None
         if items is not None:
             async with aclosing(cast("Any", items)):
                 with suppress(ConnectionError):  # the client may go at any time
@@ -195,7 +192,6 @@ class StreamReply(web.StreamResponse):
         try:
             if not isinstance(self.first, bytes):
                 await self.flow.pour(self.first)
-                self.first = b""
             await self.relay(items)
         except asyncio.CancelledError:
             if (farewell := self.slot.farewelled()) is None:
