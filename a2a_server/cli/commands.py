@@ -147,7 +147,7 @@ def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
     Without --grpc and --http the door of the settings in effect is asked; with both, both must serve.
     """
     from a2a_server.cli.health import NotServingError, Question  # noqa: PLC0415 - as above
-    from a2a_server.transport.grpc.address import StartError  # noqa: PLC0415 - as above
+    from a2a_server.transport.address import StartError  # noqa: PLC0415 - as above
 
     try:
         question = Question.of(**asked)

@@ -16,8 +16,8 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from a2a_server.settings import Settings
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.pem import PemFile, authorities, identity
+from a2a_server.transport.address import Address
+from a2a_server.transport.certificates import PemFile, authorities, identity
 
 READY = "/readyz"
 PORTS = {"http": 80, "https": 443}

@@ -15,7 +15,7 @@ from typing import cast
 
 import click
 
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import AgentPort
 
 DEFAULT_NAME = "agent"
 NEEDED = ("card", "extended_card", "check", "plan", "run")
@@ -32,7 +32,7 @@ class NoAgentError(click.ClickException):
     exit_code = 2
 
 
-def load_agent(spec: str) -> Agent:
+def load_agent(spec: str) -> AgentPort:
     """Import `module [":" name]` or `path.py [":" name]`; the working directory comes first on the path."""
     place, _, name = spec.partition(":")
     name = name or DEFAULT_NAME
@@ -54,7 +54,7 @@ def load_agent(spec: str) -> Agent:
     if isinstance(found, type):
         made = f"{name} = {found.__name__}({', '.join(_needs(found))})"
         raise NoAgentError(f"agent = {spec!r}: {name} is the class {found.__name__} and no agent; make one: {made}")
-    return cast("Agent", found)
+    return cast("AgentPort", found)
 
 
 def _needs(kind: type) -> Iterator[str]:

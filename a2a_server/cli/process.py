@@ -16,12 +16,12 @@ from a2a_server.cli.given import Unusable
 from a2a_server.cli.loading import load_agent
 from a2a_server.cli.logging import configure
 from a2a_server.cli.tuning import patient_threads, rare_collections
-from a2a_server.delivery import UnusableKeys
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
 from a2a_server.serve import UNUSABLE, Server, relaying, running
+from a2a_server.serve.parts import UnusableKeys
 from a2a_server.settings import Auth, Settings
-from a2a_server.transport.grpc.address import Address, StartError
+from a2a_server.transport.address import Address, StartError
 
 REQUEST = '{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 
@@ -50,7 +50,7 @@ def _run(process: Coroutine[Any, Any, None]) -> None:
         raise Failed(str(error)) from None
 
 
-async def _serve(settings: Settings, agent: Agent) -> None:
+async def _serve(settings: Settings, agent: AgentPort) -> None:
     stop = _signals()
     async with AsyncExitStack() as stack:
         with patient_threads():

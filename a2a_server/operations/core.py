@@ -12,7 +12,7 @@ from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.log import EventLog
 from a2a_server.operations.log.replay import Replay
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.push.desk import PushDesk
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
@@ -34,7 +34,7 @@ from a2a_server.operations.turns.recovery import settle_interrupted
 from a2a_server.operations.turns.runs import Runs
 from a2a_server.operations.turns.slots import Slots
 from a2a_server.operations.turns.timeouts import InputTimeouts
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
 from a2a_server.protocol.names import INPUT_REQUEST_URI
@@ -46,7 +46,7 @@ class Core:
     def __init__(  # noqa: PLR0913 - everything that varies, by keyword
         self,
         *,
-        agent: Agent,
+        agent: AgentPort,
         store: Store,
         clock: Clock,
         cards: CardBook,
@@ -54,7 +54,7 @@ class Core:
         observers: Sequence[Observer] = (),
         keep_open_on_input: bool = False,
         answer_by_reference: bool = False,
-        delivery: Delivery | None = None,
+        delivery: PushOptions | None = None,
     ) -> None:
         limits = limits or Limits()
         self.card = cards.public()

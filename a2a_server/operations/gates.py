@@ -10,8 +10,7 @@ from a2a_server.domain.validation import check_send, is_plain
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.push.desk import INLINE, PushDesk
-from a2a_server.ports.agent import SKILL_KEY, Agent
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import SKILL_KEY, AgentPort, Plan
 from a2a_server.protocol.errors import A2AError, Reason, refuse
 from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 
@@ -19,7 +18,7 @@ from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 class Gates:
     """Refuses, before anything has happened, what this agent does not do."""
 
-    def __init__(self, agent: Agent, card: pb.AgentCard, desk: PushDesk | None = None) -> None:
+    def __init__(self, agent: AgentPort, card: pb.AgentCard, desk: PushDesk | None = None) -> None:
         self._agent = agent
         self._desk = desk
         self._capabilities = card.capabilities

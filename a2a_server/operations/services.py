@@ -14,10 +14,10 @@ from a2a_server.operations.push.desk import PushDesk
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.turns.slots import Slots
 from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.kept import Lease
-from a2a_server.ports.store import Record, Store
+from a2a_server.ports.records import Lease
+from a2a_server.ports.store import Store, StoredTask
 
 _LEASE_MS = 30_000
 _SHARED_MS = 1_000
@@ -27,7 +27,7 @@ _SHARED_MS = 1_000
 class Workshop:
     """One per server."""
 
-    agent: Agent
+    agent: AgentPort
     store: Store
     log: EventLog
     clock: Clock
@@ -54,7 +54,7 @@ class Workshop:
             lease = self._newest_lease[0] = Lease(self.replica, until_ms)
         return lease
 
-    def writer(self, scope: Scope, task: Record | Draft) -> TaskWriter:
+    def writer(self, scope: Scope, task: StoredTask | Draft) -> TaskWriter:
         """Whoever writes this task from here on."""
         writer = TaskWriter(self.store, self.log, scope, task, self.limits.pending_events)
         if self.relay is not None:

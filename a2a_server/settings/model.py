@@ -33,9 +33,9 @@ from a2a_server.protocol.options import (
 )
 from a2a_server.settings.auth import Auth, wrong
 from a2a_server.settings.push import Push
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
-from a2a_server.transport.tenants import Tenants, fault_of
+from a2a_server.transport.address import Address
+from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
+from a2a_server.transport.steps import Tenants, tenant_fault
 
 MEMORY = "memory:"
 SQLITE = "sqlite:///"
@@ -133,7 +133,7 @@ class Settings(BaseSettings):
     @classmethod
     def _usable(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
         for name in (value,) if isinstance(value, str) else value:
-            if fault := fault_of(name):
+            if fault := tenant_fault(name):
                 raise ValueError(f'"{name}" {fault}')
         return value
 

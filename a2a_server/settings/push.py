@@ -16,7 +16,7 @@ from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.delivery import Patience
 from a2a_server.protocol.options import NameList, split
-from a2a_server.transport.grpc.pem import certificates_fault
+from a2a_server.transport.certificates import certificates_fault
 
 Count = Annotated[int, Ge(1)]
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]

@@ -34,8 +34,9 @@ def create_app(upstream: Upstream, config: GatewayConfig) -> web.Application:
     """
     streams, cors = OpenStreams(config.options), Cors(config.options.cors_origins)
     dispatcher = Dispatcher(upstream, config, streams, cors)
-    app = web.Application(middlewares=[bounds, *([cors.middleware] if cors.on else []), dispatcher.errors])
-    app.router.register_resource(Everything(dispatcher))
+    everything = Everything(dispatcher)
+    app = web.Application(middlewares=[bounds, *([cors.middleware] if cors.on else []), everything.errors])
+    app.router.register_resource(everything)
     app.cleanup_ctx.append(streams.watch)
     app[OPEN_STREAMS] = streams
     return app
@@ -61,7 +62,21 @@ class Everything(web.AbstractResource):
     def __init__(self, dispatcher: Dispatcher) -> None:
         super().__init__()
         self.dispatcher = dispatcher
-        self.route = web.ResourceRoute("*", dispatcher.__call__, self, expect_handler=_read_later)
+        self.route = web.ResourceRoute("*", self.handle, self, expect_handler=_read_later)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        return await self.dispatcher(request)
+
+    @web.middleware
+    async def errors(self, request: web.Request, handler: NextHandler) -> web.StreamResponse:
+        """Turn errors into answers."""
+        try:
+            # aiohttp's router asks nobody about a URL without a path, such as http://host.
+            return await (handler if request.rel_url.raw_path else self.handle)(request)
+        except (ConnectionError, web.HTTPException):  # the first is the client's: nobody is there to be told
+            raise
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            return self.dispatcher.refused(request, error)
 
     @property
     def canonical(self) -> str:

@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from multidict import istr
 
-from a2a_gateway.cards.cards import Cards
+from a2a_gateway.cards.agent_card import Cards
 from a2a_gateway.http.frames import Frames
 from a2a_gateway.http.open_streams import OpenStreams
 from a2a_gateway.http.streams import EventCache, StreamForm, StreamReply

@@ -13,11 +13,11 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_gateway import profiles
 from a2a_gateway.calls import Calls
-from a2a_gateway.cards.cards import Cards, Legacy
+from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http.connection import check_head
 from a2a_gateway.http.cors import ANYBODY, Cors
 from a2a_gateway.http.open_streams import OpenStreams
-from a2a_gateway.http.replies import NextHandler, Reply, set_headers
+from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.jsonrpc import JsonRpc
 from a2a_gateway.older.draft.doors import DraftDoors
@@ -25,7 +25,7 @@ from a2a_gateway.older.v0_3.cards import OldCards
 from a2a_gateway.older.v0_3.doors import OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.routes import PREFIX
-from a2a_gateway.openapi.page import OpenApiPage
+from a2a_gateway.openapi.document import OpenApiPage
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest
@@ -116,22 +116,15 @@ class Dispatcher:
         path, query = self._target(request)
         return await self._answer(request, path, query)
 
-    @web.middleware
-    async def errors(self, request: web.Request, handler: NextHandler) -> web.StreamResponse:
-        """Answer errors in the shape of the version that the path is of."""
-        try:
-            # aiohttp's router asks nobody about a URL without a path, such as http://host.
-            return await (handler(request) if request.rel_url.raw_path else self(request))
-        except (ConnectionError, web.HTTPException):  # the first is the client's: nobody is there to be told
-            raise
-        except Exception as error:  # noqa: BLE001 - every error has a shape
-            path, _ = self._target(request)
-            answer = self._refusal(path, error)(request, error)
-            if self._is_public(path):
-                set_headers(answer, ANYBODY)
-            if isinstance(error, A2AError) and error.reason in _END_THE_CONNECTION:
-                answer.force_close()
-            return answer
+    def refused(self, request: web.Request, error: Exception) -> Reply:
+        """Answer an error in the shape of the version that the path is of."""
+        path, _ = self._target(request)
+        answer = self._refusal(path, error)(request, error)
+        if self._is_public(path):
+            set_headers(answer, ANYBODY)
+        if isinstance(error, A2AError) and error.reason in _END_THE_CONNECTION:
+            answer.force_close()
+        return answer
 
     def _target(self, request: web.Request) -> tuple[str, str]:
         """The path below that of the application, and the query."""

@@ -10,13 +10,10 @@ import grpc
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.records import Entry, Write
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.ports.write import Write
 from a2a_server.protocol.errors import Violation
 from tests.support.house import Call, Core, Limits, Scope, UnaryOperation
 from tests.support.world import Refusal, World, refusal

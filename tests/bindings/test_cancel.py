@@ -10,11 +10,9 @@ import grpc
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import ANONYMOUS
-from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import StaleWrite, Store
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     AUTH,

@@ -12,12 +12,10 @@ from google.protobuf import json_format, struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.agents.feed import LINGER
-from a2a_server.ports.agent import Outlet
+from a2a_server.agents.output import LINGER
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     COMPLETED,
     FAILED,

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.serve import relaying
 from a2a_server.settings import Settings
-from a2a_server.transport.grpc.tls import server_context
+from a2a_server.transport.certificates import server_context
 from tests.support.certificates import self_signed
 from tests.support.house import Address, MemoryStore, StartError, Tls
 from tests.support.http import get, house, once, port_of, post, wire

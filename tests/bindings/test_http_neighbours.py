@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.cards.cards import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.routing.annotations import RouteError
 from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards

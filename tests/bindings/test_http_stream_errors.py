@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.support import world
 from tests.support.door_upstream import event

@@ -9,9 +9,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.ports.kept import Once
+from a2a_server.ports.records import Receipt, Write
 from a2a_server.ports.store import Store
-from a2a_server.ports.write import Write
 from tests.support.calls import SOON, key
 from tests.support.house import Limits, MemoryStore, Scope
 from tests.support.stage import Stage, texts
@@ -195,7 +194,7 @@ async def test_a_message_joins_an_agent_that_never_stops_talking(store: Store) -
 class Forgetful(MemoryStore):
     """Does not recall receipts, as if each had been left in the very moment after the question."""
 
-    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Receipt | None:
         return None
 
 

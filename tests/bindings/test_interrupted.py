@@ -16,9 +16,8 @@ from a2a_server.operations.turns.run import Run
 from a2a_server.operations.turns.subject import Subject
 from a2a_server.operations.turns.ticket import Ticket
 from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import AUTH, COMPLETED, INPUT, REJECTED, WORKING, Actor, Gate, asking, at_rest, status, until
 from tests.support.world import ByHeader, as_user, kinds, refused, say, serving
 

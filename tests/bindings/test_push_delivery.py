@@ -103,7 +103,7 @@ async def test_a_config_made_on_a_finished_task_is_kept_and_gets_nothing(store: 
         assert await get(world, task.id, "late") == made
         await asyncio.sleep(QUIET)
         assert not client.received
-        assert await store.next_debt() is None
+        assert await store.next_due() is None
 
 
 @pytest.mark.req("SEND-07", "DELV-01", "PUSH-12")
@@ -183,7 +183,7 @@ async def test_deleting_ends_what_is_under_way(store: Store) -> None:
         await world.send(say("red", task_id=task.id))
         await asyncio.sleep(QUIET)
         assert len(connections) == 1
-        assert await store.next_debt() is None
+        assert await store.next_due() is None
 
 
 @pytest.mark.req("PUSH-03", "PUSH-09")

@@ -16,10 +16,9 @@ from google.rpc import status_pb2
 from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.log.replay import cursor_of
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     AUTH,
     CANCELED,

@@ -10,10 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.transport.grpc.watchdog import Watchdog
+from a2a_server.serve.watchdog import Watchdog
 from tests.bindings.actors import (
     CANCELED,
     COMPLETED,

@@ -195,6 +195,7 @@ def test_the_card_says_what_env_says_or_what_trusted_proxies_say(tmp_path: Path)
         }
 
 
+@pytest.mark.long  # starts three times
 @pytest.mark.req("PAID-05", "PAID-06")
 def test_keys_of_webhooks_seal_sign_and_can_be_changed(tmp_path: Path) -> None:
     seal, sign, allow, choose, up, *_, look = commands("Keys for webhooks")

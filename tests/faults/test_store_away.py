@@ -10,8 +10,8 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Turn
+from a2a_server.ports.records import Write
 from a2a_server.ports.store import StoreUnavailable
-from a2a_server.ports.write import Write
 from tests.support.calls import every_call
 from tests.support.house import Limits, MemoryStore
 from tests.support.stage import Stage, texts

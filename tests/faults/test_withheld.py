@@ -15,10 +15,8 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
 from a2a_server.operations.turns.job import Job
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.kept import Lease
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
+from a2a_server.ports.records import Lease
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author
 from tests.support.guard import Guard, answer, asked

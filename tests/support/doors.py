@@ -12,7 +12,7 @@ import aiohttp
 import grpc
 
 from a2a_gateway.app import OPEN_STREAMS, create_app
-from a2a_gateway.cards.cards import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import GatewayConfig
 from a2a_gateway.http.open_streams import OpenStreams
@@ -24,7 +24,7 @@ from a2a_server.ports.store import Store
 from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.superset import superset
-from a2a_server.transport.grpc.address import Address
+from a2a_server.transport.address import Address
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
 from tests.support.door_jsonrpc import JsonRpcStub

@@ -6,7 +6,7 @@ need; a test of one part's insides belongs to tests/unit, beside that part, and 
 """
 
 from a2a_gateway.app import OPEN_STREAMS, create_app
-from a2a_gateway.cards.file import WithCard
+from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import A2A, GatewayConfig
 from a2a_gateway.http.server import HttpDoor
@@ -32,16 +32,15 @@ from a2a_server.operations.core import Core
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.operations.turns.unattended import Unattended
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.options import Options as OldOptions
-from a2a_server.transport.extensions import Extensions
-from a2a_server.transport.grpc.address import Address, StartError
-from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
-from a2a_server.transport.pipeline import Rules
-from a2a_server.transport.tenants import Tenants
+from a2a_server.transport.address import Address, StartError
+from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.pipeline import Admission
+from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
 
 __all__ = [
     "A2A",
@@ -55,13 +54,13 @@ __all__ = [
     "UNDECLARED",
     "Address",
     "Addresses",
+    "Admission",
     "Anonymous",
     "Call",
     "ChannelUpstream",
     "Core",
-    "Delivery",
+    "DeclaredExtensions",
     "Entries",
-    "Extensions",
     "GatewayConfig",
     "GrpcOptions",
     "HttpDoor",
@@ -72,6 +71,7 @@ __all__ = [
     "MemoryStore",
     "OldOptions",
     "Position",
+    "PushOptions",
     "Rules",
     "Scope",
     "Sealing",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import A2AError, Reason
 

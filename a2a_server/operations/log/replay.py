@@ -12,8 +12,8 @@ from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.operations.call import Ending, Entries, Take
 from a2a_server.operations.log.log import Reader, portion
 from a2a_server.operations.rpc.stream import Relay
-from a2a_server.ports.entry import MESSAGE
-from a2a_server.ports.store import Record
+from a2a_server.ports.records import MESSAGE
+from a2a_server.ports.store import StoredTask
 from a2a_server.protocol.errors import Violation, refuse
 from a2a_server.protocol.names import CURSOR, REPLAY_URI
 
@@ -46,7 +46,7 @@ class Standing(NamedTuple):
     over: bool
 
 
-def standing_of(record: Record) -> Standing:
+def standing_of(record: StoredTask) -> Standing:
     return Standing(record.task.id, record.number, is_terminal(record.task.status.state))
 
 

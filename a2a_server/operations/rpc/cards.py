@@ -13,7 +13,7 @@ from a2a_server.domain.validation import check_card
 from a2a_server.operations.call import Call
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.log.replay import declaration
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import INPUT_REQUEST_URI, REPLAY_URI
@@ -23,7 +23,7 @@ from a2a_server.protocol.names import INPUT_REQUEST_URI, REPLAY_URI
 class CardBook:
     """Makes the cards of one agent."""
 
-    agent: Agent
+    agent: AgentPort
     interfaces: Callable[[str], Sequence[pb.AgentInterface]]
     """Where the agent is reached by those who name this tenant, or none."""
     security: CardSecurity

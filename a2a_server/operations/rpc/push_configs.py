@@ -21,7 +21,7 @@ from a2a_server.operations.gates import Gates
 from a2a_server.operations.push.config_bound import find_twin
 from a2a_server.operations.push.desk import MASK
 from a2a_server.operations.services import Workshop
-from a2a_server.ports.hooks import Hook
+from a2a_server.ports.push import PushConfig
 from a2a_server.protocol.errors import task_not_found
 
 _DEFAULT_PAGE = 50
@@ -48,7 +48,7 @@ class CreateTaskPushNotificationConfig:
         twin = await find_twin(self.shop.store, call.scope, config)
         await desk.challenge(config, call)
         desk.seal(config, twin)
-        if not await self.shop.store.put_config(call.scope, Hook(config, call.version, call.schemes)):
+        if not await self.shop.store.put_config(call.scope, PushConfig(config, call.version, call.schemes)):
             raise task_not_found(config.task_id)
         if self.shop.relay is not None:
             self.shop.relay.wake()  # what a replaced config is owed is due at once

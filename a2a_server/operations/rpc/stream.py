@@ -18,7 +18,7 @@ from a2a_server.operations.rpc.send import history_length
 from a2a_server.operations.services import Workshop
 from a2a_server.operations.turns.idempotency import OnceOnly
 from a2a_server.operations.turns.ticket import Ticket
-from a2a_server.ports.entry import ARTIFACT, STATUS, Entry
+from a2a_server.ports.records import ARTIFACT, STATUS, Entry
 
 
 class Endings:

@@ -8,10 +8,8 @@ from typing import Protocol
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.turns.image import TaskImage
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Lease, Once, Turn
-from a2a_server.ports.write import Write
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
 
 
 class Begun(Protocol):
@@ -19,7 +17,7 @@ class Begun(Protocol):
 
     number: int
 
-    def turn(self) -> Turn: ...
+    def turn(self) -> StoredTurn: ...
 
 
 class Batch:
@@ -30,11 +28,11 @@ class Batch:
     """The right to write, where it is to be taken."""
     state: bytes | None = None
     """What the agent saved."""
-    _once: Once | None = None
+    _once: Receipt | None = None
     _now_ms = 0
     _begun: Sequence[Begun] = ()
     _ended: Sequence[int] = ()
-    _configs: Sequence[Hook] = ()
+    _configs: Sequence[PushConfig] = ()
     _trace: Trace | None = None
     _traces: Sequence[tuple[int, Trace | None]] = ()
 
@@ -57,7 +55,7 @@ class Batch:
                 self._ended = [*self._ended, number]
             self._begun = kept
 
-    def register(self, hook: Hook) -> None:
+    def register(self, hook: PushConfig) -> None:
         """A push config that must be there before the next event (SEND-07)."""
         self._configs = [*self._configs, hook]
 
@@ -67,7 +65,7 @@ class Batch:
             self._trace = trace
             self._traces = [*self._traces, (number, trace)]
 
-    def leave_receipt(self, once: Once, now_ms: int) -> None:
+    def leave_receipt(self, once: Receipt, now_ms: int) -> None:
         """The commit succeeds only if nobody has sent this before (ONCE-01). It has room for one receipt."""
         self._once, self._now_ms = once, now_ms
 
@@ -86,7 +84,7 @@ class Batch:
         entries, self.entries = self.entries, []
         head, artifacts = image.take_head(), image.take_shelf()
         write = Write(scope, task_id, expected, epoch, entries, head, artifacts, self.claim)
-        write.state, write.once, write.now_ms = self.state, self._once, self._now_ms
+        write.state, write.receipt, write.now_ms = self.state, self._once, self._now_ms
         self.claim = self._once = self.state = None
         if self._begun:
             write.begin, self._begun = tuple([job.turn() for job in self._begun]), ()

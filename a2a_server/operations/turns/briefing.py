@@ -9,9 +9,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.reducer import fold
 from a2a_server.operations.turns.job import Job
 from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import Plan, TurnRequest
+from a2a_server.ports.records import Entry
 
 _BEGINNING = 2
 """The task and WORKING; a message that came in between would be a third."""

@@ -9,7 +9,7 @@ from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.operations.call import Call
 from a2a_server.operations.turns.runs import RACES, Runs, changing_too_fast
 from a2a_server.operations.turns.unattended import Unattended
-from a2a_server.ports.store import Record, StaleWrite
+from a2a_server.ports.store import StaleWrite, StoredTask
 from a2a_server.protocol.errors import A2AError, Reason
 
 
@@ -19,7 +19,7 @@ class Cancels:
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
 
-    async def cancel(self, call: Call, task_id: str, metadata: struct_pb2.Struct) -> Record:
+    async def cancel(self, call: Call, task_id: str, metadata: struct_pb2.Struct) -> StoredTask:
         """The task as it stands after the attempt; whichever terminal state was recorded first stands (CANX-02)."""
         scope, signalled = call.scope, False
         for _ in range(RACES):

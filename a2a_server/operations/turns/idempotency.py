@@ -11,8 +11,8 @@ from a2a_server.operations.turns.job import Job
 from a2a_server.operations.turns.receipts import Receipts
 from a2a_server.operations.turns.runs import Runs
 from a2a_server.operations.turns.ticket import Ticket
-from a2a_server.ports.kept import Once
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import Plan
+from a2a_server.ports.records import Receipt
 from a2a_server.ports.store import Repeated
 from a2a_server.protocol.errors import A2AError, Reason
 
@@ -42,7 +42,7 @@ class OnceOnly:
         finally:
             self._starting.pop(key).set_result(None)
 
-    async def _start(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Once) -> Ticket:
+    async def _start(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Receipt) -> Ticket:
         earlier = await self._receipts.find(call, once)
         while True:
             if earlier is not None and (ticket := await self._repeat(call, request, earlier)) is not None:
@@ -53,9 +53,9 @@ class OnceOnly:
                 try:
                     return await self._runs.start(call, request, plan, once)
                 except Repeated as repeated:  # on another replica
-                    earlier = self._receipts.same(repeated.once, once)
+                    earlier = self._receipts.same(repeated.receipt, once)
 
-    async def _repeat(self, call: Call, request: pb.SendMessageRequest, earlier: Once) -> Ticket | None:
+    async def _repeat(self, call: Call, request: pb.SendMessageRequest, earlier: Receipt) -> Ticket | None:
         """The first result, or a share in waiting for it; None when there is nothing to wait for."""
         job = Job(call, request, number=1, after=0)
         log, run = self._shop.log, self._runs.live.get(earlier.task_id)
@@ -71,7 +71,7 @@ class OnceOnly:
         reply.set_result(pb.Message.FromString(earlier.reply))
         return Ticket(earlier.task_id, job, log.reader(earlier.task_id, 0), reply=reply)
 
-    async def _follow(self, call: Call, job: Job, earlier: Once) -> Ticket | None:
+    async def _follow(self, call: Call, job: Job, earlier: Receipt) -> Ticket | None:
         """A share in the task; its reader is opened first, so that nothing is written behind our back."""
         reader = self._shop.log.reader(earlier.task_id, 0)
         try:
@@ -88,7 +88,7 @@ class OnceOnly:
         shared = (run and run.answering(earlier.key)) or job
         return Ticket(earlier.task_id, shared, reader, snapshot=record.task, repeated=shared.after is not None)
 
-    async def _wait_for_replica(self, call: Call, earlier: Once) -> Once:
+    async def _wait_for_replica(self, call: Call, earlier: Receipt) -> Receipt:
         """A direct turn that runs elsewhere leaves its answer in the store."""
         found = await self._receipts.wait(call, earlier, _REPLICA_WAIT)
         if found is None:

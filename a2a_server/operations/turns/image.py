@@ -8,7 +8,7 @@ from a2a_server.domain.events import millis, reason_of
 from a2a_server.domain.lifecycle import INTERRUPTED, STOPPING, SUBMITTED
 from a2a_server.domain.pieces import Draft
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
-from a2a_server.ports.kept import Head, new_head
+from a2a_server.ports.records import TaskHead
 
 _TAIL_BYTES = 64 * 1024
 """A read folds at most this much tail, or as much again as the artifacts already hold: amortised, a chunk is O(1)."""
@@ -157,12 +157,12 @@ class TaskImage:
         self.status_ms = at_ms
         self._stopping = state in STOPPING
 
-    def take_head(self) -> Head | None:
+    def take_head(self) -> TaskHead | None:
         """The head, if it has changed since it was last taken."""
         if self._head_wire is not None:
             return None
         wire = self._head_wire = self._written()
-        return new_head((wire, self._context_id, self.state, self.status_ms))
+        return TaskHead(wire, self._context_id, self.state, self.status_ms)
 
     def take_shelf(self) -> bytes | None:
         """The artifacts, if they are due. At a stop they always are: reading a resting task is reading one row."""

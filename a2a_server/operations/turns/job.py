@@ -11,8 +11,8 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Turn
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import StoredTurn
 
 _WITHHELD = "withheld"
 
@@ -44,12 +44,12 @@ class Job:
         self.rerun = rerun
         self.key = ""
         """Of the receipt it left, by which a repeated send finds it while it waits."""
-        self.twin: Hook | None = None
+        self.twin: PushConfig | None = None
         """The push config that the one which came along would replace."""
         self.kept = kept
         """What is kept in place of a message that answers a sensitive request and is for the agent alone (XTRA-04)."""
 
-    def turn(self) -> Turn:
+    def turn(self) -> StoredTurn:
         """What a later process needs to run this turn again."""
         header: list[object] = [asdict(self.call.caller), self.call.version, sorted(self.call.extensions)]
         request = self.request
@@ -62,10 +62,10 @@ class Job:
         if self.kept is not None:
             header.append(_WITHHELD)
             request = pb.SendMessageRequest(message=self.kept)
-        return Turn(self.number, json.dumps(header).encode() + b"\n" + request.SerializeToString())
+        return StoredTurn(self.number, json.dumps(header).encode() + b"\n" + request.SerializeToString())
 
 
-def recover(scope: Scope, turn: Turn) -> Job:
+def recover(scope: Scope, turn: StoredTurn) -> Job:
     """The job that a dead process left behind. One with `kept` cannot be done: its message is gone."""
     header, _, request = turn.request.partition(b"\n")
     caller, version, extensions, *marks = json.loads(header)

@@ -10,7 +10,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
 from a2a_server.operations.limits import Limits
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.kept import Once
+from a2a_server.ports.records import Receipt
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import Violation, refuse
 from a2a_server.protocol.names import IDEMPOTENCY_KEY
@@ -29,7 +29,7 @@ class Receipts:
         self._clock = clock
         self._limits = limits
 
-    def make(self, call: Call, request: pb.SendMessageRequest, new_id: Callable[[], str]) -> Once | None:
+    def make(self, call: Call, request: pb.SendMessageRequest, new_id: Callable[[], str]) -> Receipt | None:
         """The receipt of this send; None when nobody asked for one."""
         limits = self._limits
         if not (call.idempotency_key or limits.idempotency_window):
@@ -38,15 +38,15 @@ class Receipts:
             key, window = f"key:{call.idempotency_key}", limits.idempotency_key_window
         else:
             key, window = f"message:{request.message.message_id}", limits.idempotency_window
-        return Once(key, fingerprint(request), new_id(), self._clock.now_ms() + int(window * 1000))
+        return Receipt(key, fingerprint(request), new_id(), self._clock.now_ms() + int(window * 1000))
 
-    async def find(self, call: Call, once: Once) -> Once | None:
+    async def find(self, call: Call, once: Receipt) -> Receipt | None:
         """The receipt of an earlier send with the same key; another content under it is an error."""
         earlier = await self._store.recall(call.scope, once.key, self._clock.now_ms())
         return None if earlier is None else self.same(earlier, once)
 
     @staticmethod
-    def same(earlier: Once, once: Once) -> Once:
+    def same(earlier: Receipt, once: Receipt) -> Receipt:
         """The earlier receipt, provided it is for the same content (ONCE-02)."""
         if earlier.fingerprint in {once.fingerprint, SECRET}:
             return earlier
@@ -54,16 +54,16 @@ class Receipts:
         field = IDEMPOTENCY_KEY if kind == "key" else "message.message_id"
         return refuse([Violation(field, f"{key!r} was used for another message; use a fresh one for each message")])
 
-    async def reserve(self, call: Call, once: Once, *, instead_of: str = "") -> Once | None:
+    async def reserve(self, call: Call, once: Receipt, *, instead_of: str = "") -> Receipt | None:
         """Leave the receipt of a direct turn before it starts; None when the key is now ours."""
         holder = await self._store.reserve(call.scope, once, self._clock.now_ms(), instead_of=instead_of)
         return None if holder.task_id == once.task_id else self.same(holder, once)
 
-    async def answer(self, call: Call, once: Once, reply: pb.Message) -> None:
+    async def answer(self, call: Call, once: Receipt, reply: pb.Message) -> None:
         """Complete the receipt of a direct turn."""
         await self._store.answer(call.scope, once.key, reply.SerializeToString())
 
-    async def wait(self, call: Call, once: Once, seconds: float) -> Once | None:
+    async def wait(self, call: Call, once: Receipt, seconds: float) -> Receipt | None:
         """Wait for the result of a direct turn that another replica is running; None when none came."""
         for _ in range(int(seconds / _POLL)):
             await asyncio.sleep(_POLL)

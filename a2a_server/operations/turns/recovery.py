@@ -10,7 +10,7 @@ from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
 from a2a_server.operations.turns.job import Job, recover
 from a2a_server.operations.turns.runs import Runs
 from a2a_server.operations.turns.unattended import Unattended
-from a2a_server.ports.store import Claimed, Record
+from a2a_server.ports.store import Claimed, StoredTask
 
 logger = structlog.get_logger()
 
@@ -35,7 +35,7 @@ async def settle_interrupted(runs: Runs) -> None:
             await _settle(runs, claimed, record)
 
 
-async def _settle(runs: Runs, claimed: Claimed, record: Record) -> None:
+async def _settle(runs: Runs, claimed: Claimed, record: StoredTask) -> None:
     jobs = [recover(claimed.scope, turn) for turn in claimed.turns]
     first, waiting = jobs[0], jobs[1:]
     for job in waiting:
@@ -51,14 +51,14 @@ async def _settle(runs: Runs, claimed: Claimed, record: Record) -> None:
         await Unattended(runs.shop, claimed.scope, record).end(claimed.turns)
 
 
-async def _go_on(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
+async def _go_on(runs: Runs, claimed: Claimed, record: StoredTask, jobs: list[Job]) -> None:
     """The turn that asked was as good as over; the message behind it is the answer, and nobody has begun on it."""
     await Unattended(runs.shop, claimed.scope, record).end(claimed.turns[:1])
     if (ended := await runs.shop.store.load(claimed.scope, claimed.task_id)) is not None:
         await _rerun(runs, claimed, ended, jobs)
 
 
-async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) -> None:
+async def _rerun(runs: Runs, claimed: Claimed, record: StoredTask, jobs: list[Job]) -> None:
     if jobs[0].kept is not None:
         return await _ask_again(runs, claimed, record, jobs[0])
     if lost := {job.number for job in jobs if job.kept is not None}:  # the turn that asked for them asks again
@@ -71,7 +71,7 @@ async def _rerun(runs: Runs, claimed: Claimed, record: Record, jobs: list[Job]) 
     return runs.rerun(claimed.scope, record, left)
 
 
-async def _ask_again(runs: Runs, claimed: Claimed, record: Record, job: Job) -> None:
+async def _ask_again(runs: Runs, claimed: Claimed, record: StoredTask, job: Job) -> None:
     """The answer to a sensitive request was not kept, so that no turn can go on with it: its client is asked anew."""
     status = record.task.status
     if status.state in INTERRUPTED and status.HasField("message"):  # the agent has asked for something else since
@@ -84,7 +84,7 @@ async def _ask_again(runs: Runs, claimed: Claimed, record: Record, job: Job) -> 
     return await task.ask_again(question, ends=claimed.turns)
 
 
-async def _fail(runs: Runs, claimed: Claimed, record: Record, job: Job) -> None:
+async def _fail(runs: Runs, claimed: Claimed, record: StoredTask, job: Job) -> None:
     logger.warning("task.interrupted", task_id=claimed.task_id)
     task = Unattended(runs.shop, claimed.scope, record, job.call.trace)
     await task.move(pb.TASK_STATE_FAILED, _TEXT, {"reason": "SERVER_INTERRUPTED"}, ends=claimed.turns)

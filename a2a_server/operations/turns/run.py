@@ -26,8 +26,7 @@ from a2a_server.operations.turns.signals import forget_signals, is_signaled
 from a2a_server.operations.turns.slots import Seat
 from a2a_server.operations.turns.subject import Subject
 from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.agent import InvalidAgentResponse
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import InvalidAgentResponse, Plan
 from a2a_server.protocol.errors import A2AError, Reason
 
 logger = structlog.get_logger()

@@ -24,10 +24,10 @@ from a2a_server.operations.turns.receipts import SECRET, Receipts
 from a2a_server.operations.turns.run import Run, shutting_down
 from a2a_server.operations.turns.ticket import Ticket
 from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Once
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.store import Record, Repeated, StaleWrite
+from a2a_server.ports.agent import Plan
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import Receipt
+from a2a_server.ports.store import Repeated, StaleWrite, StoredTask
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse, task_not_found
 
 RACES = 20
@@ -51,7 +51,9 @@ class Runs:
 
     # -- sending
 
-    async def start(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Once | None = None) -> Ticket:
+    async def start(
+        self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Receipt | None = None
+    ) -> Ticket:
         """Give a checked message its turn, or a place in the queue for one. The caller closes the ticket.
 
         Raises `Repeated` when somebody was faster with the same receipt.
@@ -92,7 +94,7 @@ class Runs:
 
     # -- a new task
 
-    async def _create(self, job: Job, plan: Plan, once: Once | None) -> Ticket:
+    async def _create(self, job: Job, plan: Plan, once: Receipt | None) -> Ticket:
         self.shop.slots.check()
         call, request = job.call, job.request
         message = request.message
@@ -112,14 +114,14 @@ class Runs:
         run.begin(plan, self._ended)
         return Ticket(task_id, job, None, run.subject)
 
-    async def _launch_once(self, run: Run, job: Job, once: Once) -> Ticket:
+    async def _launch_once(self, run: Run, job: Job, once: Receipt) -> Ticket:
         """A twin may have been faster, and then nothing may start: the commit comes first (ONCE-01)."""
         self._leave_receipt(run.writer, once, job)
         run.launch(confirm=True, on_end=self._ended)
         run.subject.open()
         return await _confirmed(run, Ticket(run.task_id, job, self.shop.log.reader(run.task_id, 0)))
 
-    def _launch_direct(self, writer: TaskWriter, job: Job, once: Once | None) -> Ticket:
+    def _launch_direct(self, writer: TaskWriter, job: Job, once: Receipt | None) -> Ticket:
         """No task exists before the agent shows that it needs one."""
         direct = DirectReply(partial(self._receipts.answer, job.call, once) if once is not None else None)
         run = Run(self.shop, writer, job, direct=direct)
@@ -138,14 +140,14 @@ class Runs:
 
     # -- an existing task
 
-    async def find(self, scope: Scope, task_id: str) -> Record:
+    async def find(self, scope: Scope, task_id: str) -> StoredTask:
         """The task, or the one answer for all that cannot be seen (AUTZ-02)."""
         record = await self.shop.store.load(scope, task_id) if may_exist(task_id) else None
         if record is None:
             raise task_not_found(task_id)
         return record
 
-    async def _continue(self, job: Job, once: Once | None) -> Ticket:
+    async def _continue(self, job: Job, once: Receipt | None) -> Ticket:
         task_id = job.request.message.task_id
         record = await self.find(job.call.scope, task_id)
         if _brings_config(job.request):
@@ -161,7 +163,7 @@ class Runs:
             raise _terminal(record.task)
         return await self._resume(record, job, once)
 
-    async def _resume(self, record: Record, job: Job, once: Once | None) -> Ticket:
+    async def _resume(self, record: StoredTask, job: Job, once: Receipt | None) -> Ticket:
         """A message to a waiting task starts its next turn."""
         self.shop.slots.check()
         check_answer(record.task.status, job.request.message)
@@ -177,7 +179,7 @@ class Runs:
         run.launch(confirm=True, on_end=self._ended)
         return await _confirmed(run, self._snapshot(run, job))
 
-    async def _join(self, run: Run, job: Job, once: Once | None) -> Ticket:
+    async def _join(self, run: Run, job: Job, once: Receipt | None) -> Ticket:
         """A message to a task that is being worked on waits for its turn (SEND-13)."""
         if is_terminal(run.writer.image.state):
             await run.writer.settle()
@@ -214,22 +216,22 @@ class Runs:
             config.tenant = writer.scope.tenant
             if self.shop.desk is not None:
                 self.shop.desk.seal(config, job.twin)
-            writer.batch.register(Hook(config, call.version, call.schemes))
+            writer.batch.register(PushConfig(config, call.version, call.schemes))
 
-    def _leave_receipt(self, writer: TaskWriter, once: Once | None, job: Job) -> None:
+    def _leave_receipt(self, writer: TaskWriter, once: Receipt | None, job: Job) -> None:
         if once is not None:
             fingerprint = once.fingerprint if job.kept is None else SECRET
             receipt = replace(once, task_id=writer.task_id, fingerprint=fingerprint)
             writer.batch.leave_receipt(receipt, self.shop.clock.now_ms())
 
-    async def _reserve(self, call: Call, once: Once | None) -> None:
+    async def _reserve(self, call: Call, once: Receipt | None) -> None:
         """A direct turn may never write a task, so that its receipt cannot go with it."""
         if once is not None and (holder := await self._receipts.reserve(call, once)) is not None:
             raise Repeated(holder)
 
     # -- the life of the process
 
-    def rerun(self, scope: Scope, record: Record, jobs: Sequence[Job]) -> None:
+    def rerun(self, scope: Scope, record: StoredTask, jobs: Sequence[Job]) -> None:
         """Run the turns of a dead process again."""
         run = Run(self.shop, self.shop.writer(scope, record), jobs[0], state=record.state)
         for job in jobs[1:]:

@@ -11,7 +11,7 @@ from a2a_server.domain.events import reason_of, stops_turn
 from a2a_server.domain.lifecycle import FAILED, is_stopping, is_terminal
 from a2a_server.operations.log.log import Reader
 from a2a_server.operations.turns.job import Job
-from a2a_server.ports.entry import STATUS, Entry
+from a2a_server.ports.records import STATUS, Entry
 from a2a_server.protocol.errors import A2AError, Reason
 
 if TYPE_CHECKING:

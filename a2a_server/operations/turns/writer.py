@@ -18,10 +18,8 @@ from a2a_server.domain.pieces import Draft
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.turns.batch import Batch, Begun
 from a2a_server.operations.turns.image import TaskImage
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.kept import Lease
-from a2a_server.ports.store import Record, Repeated, Store, StoreUnavailable
-from a2a_server.ports.write import Write
+from a2a_server.ports.records import Entry, Lease, Write
+from a2a_server.ports.store import Repeated, Store, StoredTask, StoreUnavailable
 
 if TYPE_CHECKING:
     from a2a_server.domain.scope import Scope
@@ -58,7 +56,7 @@ class TaskWriter:
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
 
-    def __init__(self, store: Store, log: EventLog, scope: Scope, task: Record | Draft, pending_limit: int) -> None:
+    def __init__(self, store: Store, log: EventLog, scope: Scope, task: StoredTask | Draft, pending_limit: int) -> None:
         self.scope = scope
         if isinstance(task, Draft):
             self.task_id, self.context_id = task.task_id, task.context_id
@@ -253,7 +251,7 @@ class TaskWriter:
 
     async def _commit(self) -> None:
         write = self.batch.take(self.scope, self.task_id, self.durable, self.epoch, self.image)
-        write.owe = self.on_owed is not None
+        write.notify = self.on_owed is not None
         self._committing = True
         owed = False
         refusal: Exception | None = None
@@ -289,7 +287,7 @@ class TaskWriter:
                 if not self.committed or write.claim is not None:
                     raise error
                 # Somebody else took the key in this very moment. The turn that is running must not pay for that.
-                write.once = None
+                write.receipt = None
             else:
                 if not (self.patient and self.committed) or write.claim is not None or self.closed is not None:
                     raise error

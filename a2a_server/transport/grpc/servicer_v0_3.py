@@ -17,6 +17,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.rpc.subscribe import TaskOverError
+from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, ErrorCodes
 from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
 from a2a_server.protocol.v0_3 import events
@@ -26,7 +27,7 @@ from a2a_server.protocol.v0_3.spelling import named, respell
 from a2a_server.protocol.v0_3.tenants import refuse_tenant
 from a2a_server.transport.grpc import peer
 from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
-from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Reply, decode
+from a2a_server.transport.pipeline import Metadata, Pipeline, Reply, decode
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
@@ -38,7 +39,7 @@ _LARGEST_PAGE: Final = 100
 class Asked(NamedTuple):
     """What came with a request."""
 
-    envelope: Envelope
+    credentials: Credentials
     spellings: Sequence[str]
     """By which names the client listed extensions."""
 
@@ -92,7 +93,7 @@ class LegacyServicer:
             try:
                 legacy = self._decode(method, raw)
                 asked = self._asked(call, legacy, context)
-                reply = await ask(call, call.request(legacy, self._options), asked.envelope)
+                reply = await ask(call, call.request(legacy, self._options), asked.credentials)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
                 await peer.refuse(context, named(respell(error, rpc)), CODES)
@@ -102,18 +103,18 @@ class LegacyServicer:
 
         return handle
 
-    async def _ask(self, call: Call, request: Message, envelope: Envelope) -> Reply:
-        return await self._pipeline.unary(call.rpc, request, envelope, spoken=LEGACY)
+    async def _ask(self, call: Call, request: Message, credentials: Credentials) -> Reply:
+        return await self._pipeline.unary(call.rpc, request, credentials, spoken=LEGACY)
 
-    async def _whole_list(self, call: Call, request: Message, envelope: Envelope) -> Reply:
+    async def _whole_list(self, call: Call, request: Message, credentials: Credentials) -> Reply:
         """Follow the pages, unless the client wants them."""
         wanted = cast("pb.ListTaskPushNotificationConfigsRequest", request)
         if wanted.page_size:
-            return await self._ask(call, wanted, envelope)
+            return await self._ask(call, wanted, credentials)
         wanted.page_size = _LARGEST_PAGE
         whole, more = pb.ListTaskPushNotificationConfigsResponse(), True
         while more:
-            reply = await self._ask(call, wanted, envelope)
+            reply = await self._ask(call, wanted, credentials)
             page = cast("pb.ListTaskPushNotificationConfigsResponse", reply.message)
             whole.configs.extend(page.configs)
             wanted.page_token = page.next_page_token
@@ -137,7 +138,7 @@ class LegacyServicer:
         return handle
 
     async def _items(self, call: Call, request: Message, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
-        stream = await self._pipeline.stream(call.rpc, request, asked.envelope, spoken=LEGACY)
+        stream = await self._pipeline.stream(call.rpc, request, asked.credentials, spoken=LEGACY)
         place, metadata = stream.place, asked.answer(stream.metadata)
         place.cut = peer.cutter(context, place, CODES)
         try:
@@ -153,7 +154,7 @@ class LegacyServicer:
                     place.sent()
         except TaskOverError as over:
             reply = await self._pipeline.unary(
-                "GetTask", pb.GetTaskRequest(id=over.task_id), asked.envelope, spoken=LEGACY
+                "GetTask", pb.GetTaskRequest(id=over.task_id), asked.credentials, spoken=LEGACY
             )
             if metadata:
                 await context.send_initial_metadata(metadata)
@@ -171,4 +172,4 @@ class LegacyServicer:
         if listed := [uris for name in spellings for uris in metadata[name]]:
             metadata[EXTENSIONS] = tuple(listed)
         metadata[SCHEMES] = tuple(call.schemes(legacy))
-        return Asked(Envelope(metadata, peer.names_of(context) if self._peer_names else ()), spellings)
+        return Asked(Credentials(metadata, peer.names_of(context) if self._peer_names else ()), spellings)

@@ -23,8 +23,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway.routing.annotations import Route, captured
-from a2a_gateway.routing.parameters import Parameter, UnfitError, find, is_map, is_well_known
 from a2a_gateway.routing.table import Match
+from a2a_gateway.routing.url_fields import UnfitError, UrlField, find, is_map, is_well_known
 from a2a_server.protocol.codec import Codec, loads
 from a2a_server.protocol.codec.codec import DEEPEST
 from a2a_server.protocol.codec.faults import MOST, expected, key_path, shown
@@ -63,7 +63,7 @@ class _Plan(NamedTuple):
 
     request: type[Message]
     kind: Descriptor
-    captured: Mapping[str, Parameter]
+    captured: Mapping[str, UrlField]
     takes_body: bool
     member: str
     """The JSON name of the field that the body is; empty when it is the whole message."""
@@ -95,11 +95,9 @@ def _said(
     return said
 
 
-def _named(
-    kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Violation]
-) -> Mapping[Parameter, list[str]]:
+def _named(kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Violation]) -> Mapping[UrlField, list[str]]:
     """Return the query's texts by the field they name."""
-    texts: dict[Parameter, list[str]] = {}
+    texts: dict[UrlField, list[str]] = {}
     for name, text in query:
         try:
             place = find(kind, name)
@@ -118,7 +116,7 @@ def _foreign(kind: Descriptor, query: Sequence[tuple[str, str]], codec: Codec) -
             yield Violation(name, complaint)
 
 
-def _put(said: dict[str, object], place: Parameter, texts: Sequence[str], faults: list[Violation]) -> None:
+def _put(said: dict[str, object], place: UrlField, texts: Sequence[str], faults: list[Violation]) -> None:
     """Set a field, or say why its texts do not fit; what they mean is the codec's to judge."""
     if len(texts) > 1 and not place.many:
         faults.append(Violation(place.name, f"is given {len(texts)} times and takes one value"))

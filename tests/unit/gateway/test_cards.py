@@ -12,7 +12,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from a2a_gateway.cards.cards import Cards, Legacy, doors_at, old_doors_at
+from a2a_gateway.cards.agent_card import Cards, Legacy, doors_at, old_doors_at
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.v0_3 import cards as compat
 from a2a_server.protocol.v0_3.superset import superset

@@ -14,8 +14,7 @@ from a2a_gateway.upstream import CallContext, StreamItem
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import COMPLETED, Actor, Gate, at_rest, chunk, echo, waiting
 from tests.bindings.actors import status as status_event

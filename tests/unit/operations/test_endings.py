@@ -12,10 +12,9 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.rpc.stream import Endings
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.authenticator import Credentials
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.names import REPLAY_URI
 from tests.bindings.actors import (
     AUTH,

@@ -13,9 +13,8 @@ from a2a_server.domain.events import artifact_event, status_event, text_part
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.log.log import EventLog
 from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.kept import Lease, Turn
-from a2a_server.ports.store import Record, StaleWrite, StoreUnavailable
-from a2a_server.ports.write import Write
+from a2a_server.ports.records import Lease, StoredTurn, Write
+from a2a_server.ports.store import StaleWrite, StoredTask, StoreUnavailable
 
 SCOPE = Scope("", "ann")
 
@@ -42,8 +41,8 @@ class Disk(MemoryStore):
 class Job:
     number: int
 
-    def turn(self) -> Turn:
-        return Turn(self.number, b"job")
+    def turn(self) -> StoredTurn:
+        return StoredTurn(self.number, b"job")
 
 
 def chunk(text: str) -> pb.StreamResponse:
@@ -57,14 +56,14 @@ def working(text: str = "") -> pb.StreamResponse:
 def writer(disk: Disk, log: EventLog | None = None, *, limit: int = 10) -> TaskWriter:
     task = pb.Task(id="t", context_id="c", status=pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED))
     log = log or EventLog(disk, lag=1_000)
-    return TaskWriter(disk, log, SCOPE, Record(task, 0, 0), pending_limit=limit)
+    return TaskWriter(disk, log, SCOPE, StoredTask(task, 0, 0), pending_limit=limit)
 
 
 def create(made: TaskWriter) -> None:
     made.append(pb.StreamResponse(task=made.image.head))
 
 
-async def stored(disk: Disk) -> Record:
+async def stored(disk: Disk) -> StoredTask:
     record = await disk.load(SCOPE, "t")
     assert record is not None
     return record

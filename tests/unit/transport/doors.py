@@ -16,15 +16,16 @@ from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.authenticator import Authenticator
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import ErrorCodes
 from a2a_server.protocol.names import STATUS_DETAILS
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.options import GrpcOptions, Tls
+from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import SERVICES, GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.steps import Rules, standard
 from a2a_server.transport.streams import OpenStreams
 
 
@@ -110,6 +111,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     streams: OpenStreams | None = None,
     credentials: grpc.ChannelCredentials | None = None,
     services: Sequence[ServiceDescriptor] = SERVICES,
+    interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
     port: int = 0,
 ) -> AsyncIterator[Door]:
     seen = Seen()
@@ -122,9 +124,9 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     }
     registry = streams or OpenStreams()
     registry.start()
-    pipeline = Pipeline(served, authenticator or Anonymous(), rules or Rules(), registry)
+    pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or Rules()), registry)
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
-    door = GrpcDoor(options or GrpcOptions(), tls or Tls())
+    door = GrpcDoor(options or GrpcOptions(), tls or Tls(), interceptors)
     address = door.listen(Address("127.0.0.1", port))
     await door.serve(servicer, services, legacy=LegacyServicer(pipeline, peer_names=servicer.peer_names))
     target = f"localhost:{address.port}"

@@ -14,12 +14,12 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call, Ending, Entries
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.v0_3 import events
 from a2a_server.protocol.v0_3.options import DEFAULT
-from a2a_server.transport.grpc.options import Tls
 from a2a_server.transport.grpc.servicer_v0_3 import Retellings
+from a2a_server.transport.options import Tls
 from a2a_server.transport.streams import OpenStreams
 from tests.unit.transport.doors import Seen, failing, failing_stream, item, open_door, refused
 from tests.unit.transport.test_errors import A2A, PLAIN, TABLE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from a2a_gateway.calls import Told
-from a2a_gateway.cards.cards import doors_at, tenants_of
+from a2a_gateway.cards.agent_card import doors_at, tenants_of
 from a2a_gateway.older.v0_3.speech import Ask, Speech
 from a2a_proto import a2a_pb2 as pb
 

@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from a2a_gateway.calls import Calls
-from a2a_gateway.cards.forms import Kept
+from a2a_gateway.cards.agent_card import CardWriter
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.draft import routes
 from a2a_gateway.older.draft.cards import CARDS, OwnDoors
@@ -31,7 +31,7 @@ class DraftDoors:
     def __init__(self, calls: Calls, path: str) -> None:
         speaking = replace(calls, profile=PROFILE, events=EventCache(PROFILE.codec, PROFILE.last))
         card = OwnDoors(path)
-        speech = Speech(speaking, RULES, Kept(draft_cards.written), dict.fromkeys(CARDS, card))
+        speech = Speech(speaking, RULES, CardWriter(draft_cards.written), dict.fromkeys(CARDS, card))
         self._path = path
         self._jsonrpc = DraftJsonRpc(speech)
         self._rest = DraftRest(speech, routes.table())

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import code_pb2
 
 from a2a_gateway.calls import Calls, query_of, versions_asked
-from a2a_gateway.cards.forms import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.older.v0_3 import profiles

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from a2a_gateway.calls import Calls
-from a2a_gateway.cards.forms import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.older.v0_3 import routes, speeches
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc

@@ -8,7 +8,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from a2a_gateway.openapi.schemas import Schema, Schemas
-from a2a_gateway.routing.parameters import is_well_known
+from a2a_gateway.routing.url_fields import is_well_known
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects import members
 from a2a_server.protocol.dialects.enums import KEBAB_STATES, STATE

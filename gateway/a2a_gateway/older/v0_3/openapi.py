@@ -10,8 +10,7 @@ from google.protobuf.message import Message
 
 from a2a_gateway.older.v0_3.kind_schemas import KindSchemas
 from a2a_gateway.openapi.operations import CURSORS, PARAMETERS, referred, refusal_with, resumes, stream_of
-from a2a_gateway.openapi.paths import path_of
-from a2a_gateway.openapi.query import query_of
+from a2a_gateway.openapi.parameters import path_of, query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table

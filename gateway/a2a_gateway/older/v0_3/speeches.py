@@ -10,7 +10,7 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from a2a_gateway.calls import Calls
-from a2a_gateway.cards.forms import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.v0_3 import profiles, respelling
 from a2a_gateway.older.v0_3.answers import OTHERWISE
