@@ -29,18 +29,17 @@ from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import Policy as WebhookPolicy
 from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
-from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
 from a2a_server.operations.push.delivery import PushOptions
-from a2a_server.operations.turns.timeouts import InputTimeouts
-from a2a_server.operations.turns.unattended import Unattended
+from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.options import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
-from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
+from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
 
 __all__ = [
     "A2A",
@@ -57,6 +56,7 @@ __all__ = [
     "Admission",
     "Anonymous",
     "Call",
+    "CallRules",
     "ChannelUpstream",
     "Core",
     "DeclaredExtensions",
@@ -64,6 +64,7 @@ __all__ = [
     "GatewayConfig",
     "GrpcOptions",
     "HttpDoor",
+    "IdleTask",
     "Ids",
     "InputRequest",
     "InputTimeouts",
@@ -72,7 +73,6 @@ __all__ = [
     "OldOptions",
     "Position",
     "PushOptions",
-    "Rules",
     "Scope",
     "Sealing",
     "Secret",
@@ -87,7 +87,6 @@ __all__ = [
     "Tls",
     "Trace",
     "UnaryOperation",
-    "Unattended",
     "WebhookPolicy",
     "WebhookSender",
     "WithCard",
