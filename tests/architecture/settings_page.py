@@ -17,19 +17,19 @@ HEAD = f"""\
 
 <!-- Made by `{RENEWAL}`. -->
 
-Every setting, its default and its meaning, as `a2ad config --example` prints them;
-[operating.md](operating.md#settings) says where they come from. In the environment, `limits.running_turns` is
-`A2A_LIMITS__RUNNING_TURNS`; lists are separated by commas, or written as JSON arrays.
+Every setting with its default and its meaning, as `a2ad config --example` prints them.
+[operating.md](operating.md#settings) says where the server takes their values from. In the environment,
+`limits.running_turns` is `A2A_LIMITS__RUNNING_TURNS`, and lists are separated by commas or written as JSON arrays.
 
-The server refuses to start with an invalid setting, and prints one line for each fault. The exit status is 2 when the
-command line, a setting or the agent is wrong. It is 1 when something else prevents the start: a port is taken, the
-store cannot be opened, or a file of `tls`, `upstream` or `gateway.card` cannot be used.
+The server refuses to start with an invalid setting and prints one line for each fault. The exit status is 2 if the
+command line, a setting or the agent is wrong. It is 1 if something else is in the way: a port that is taken, a store
+that cannot be opened, or a file of `tls`, `upstream` or `gateway.card` that cannot be used.
 """
 
 CREDENTIALS = """\
 ## `[[auth.tokens]]` and `[[auth.api_keys]]`
 
-A table for each credential; `a2ad token` makes one.
+One table for each credential. `a2ad token` prints one.
 """
 
 
