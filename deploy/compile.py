@@ -16,8 +16,7 @@ from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 MODULES = {
-    "a2a_gateway": "app calls jsonrpc profiles rest",
-    "a2a_gateway/http": "body cors outbox replies",
+    "a2a_gateway": "calls dispatcher jsonrpc profiles rest",
     "a2a_gateway/older/v0_3": "jsonrpc schemes speech speeches",
     "a2a_gateway/requests": "binding headers proxies",
     "a2a_gateway/routing": "table",

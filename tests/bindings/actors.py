@@ -203,7 +203,7 @@ async def at_rest(world: World) -> None:
         lambda: not (core.live_turns or core.services.log.watched or streams.count or core.services.slots.running)
     )
     if http is not None:
-        await until(lambda: not http.gateway.readers.count)
+        await until(lambda: not http.streams.count)
 
 
 async def begun(world: World) -> str:

@@ -5,10 +5,11 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_gateway.app import Gateway
+from a2a_gateway.app import OPEN_STREAMS, create_app
 from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
-from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.dispatcher import A2A, GatewayConfig
+from a2a_gateway.http.server import HttpDoor
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.adapters.clock import SystemClock
@@ -41,9 +42,11 @@ from a2a_server.transport.pipeline import Admission
 from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
 
 __all__ = [
+    "A2A",
     "INTERRUPTED",
     "MOST_CONFIGS",
     "MOVES",
+    "OPEN_STREAMS",
     "REDACTED",
     "REPLAY",
     "TERMINAL",
@@ -58,7 +61,7 @@ __all__ = [
     "Core",
     "DeclaredExtensions",
     "Entries",
-    "Gateway",
+    "GatewayConfig",
     "GrpcOptions",
     "HttpDoor",
     "IdleTask",
@@ -89,6 +92,7 @@ __all__ = [
     "WithCard",
     "apply_status",
     "artifact_event",
+    "create_app",
     "fold",
     "millis",
     "put_request",
