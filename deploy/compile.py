@@ -20,7 +20,7 @@ MODULES = {
     "a2a_gateway/older/v0_3": "jsonrpc schemes speech speeches",
     "a2a_gateway/requests": "binding headers proxies",
     "a2a_gateway/routing": "table",
-    "a2a_server/adapters": "clock",
+    "a2a_server/adapters": "clock wakeups",
     "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "tasks",
     "a2a_server/agents": "artifact output",

@@ -33,6 +33,7 @@ from a2a_server.operations.turns.slots import Slots
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
+from a2a_server.ports.wakeups import Wakeups
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 
@@ -44,6 +45,7 @@ class Core:
         *,
         agent: AgentPort,
         store: Store,
+        wakeups: Wakeups,
         clock: Clock,
         cards: CardBook,
         limits: Limits | None = None,
@@ -60,7 +62,7 @@ class Core:
         self.services = Services(
             agent=agent,
             store=store,
-            log=EventLog(store, lag=limits.stream_lag),
+            log=EventLog(store, wakeups, lag=limits.stream_lag),
             clock=clock,
             ids=Ids(),
             limits=limits,

@@ -30,6 +30,7 @@ from a2a_gateway.http.server import HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.wakeups import LocalWakeups
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort
@@ -184,6 +185,7 @@ def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, se
     return Core(
         agent=agent,
         store=store,
+        wakeups=LocalWakeups(),
         clock=clock,
         cards=CardBook(
             agent,

@@ -16,6 +16,7 @@ from a2a_proto import a2a_v0_3_pb2_grpc
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
+from a2a_server.adapters.wakeups import LocalWakeups
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.delivery import PushOptions
@@ -131,6 +132,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     core = Core(
         agent=agent,
         store=store,
+        wakeups=LocalWakeups(),
         clock=clock or SystemClock(),
         cards=cards,
         limits=limits or Limits(drain_grace=0.05, cancel_grace=1.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from a2a_server.adapters.sqlite.writer import Writer
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, Write
-from a2a_server.ports.store import Claimed, Renewal, StoredTask, StoreUnavailable, TaskPage, TaskQuery
+from a2a_server.ports.store import Claimed, StoredTask, StoreUnavailable, TaskPage, TaskQuery
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -132,12 +132,6 @@ class SqliteStore:
     async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
         work = partial(turns.claim, lease=lease, lapsed_before_ms=lapsed_before_ms, limit=limit)
         return await self._write(work, long=True)
-
-    async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
-        return await self._write(partial(turns.renew, lease=lease, held=dict(held)), long=True)
-
-    async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
-        return await self._write(partial(turns.request_cancel, scope=scope, task_id=task_id, metadata=metadata))
 
     # -- receipts
 

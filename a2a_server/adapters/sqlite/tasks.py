@@ -121,10 +121,10 @@ def load(connection: sqlite3.Connection, scope: Scope, task_id: str) -> StoredTa
     row = connection.execute(_SQL["load"], (task_id, scope.tenant, scope.owner)).fetchone()
     if row is None:
         return None
-    key, head, epoch, live, shelved, number, artifacts, state = row
+    key, head, epoch, shelved, number, artifacts, state = row
     # Entries never change, so what was committed since the row was read cannot get between it and its tail.
     task = whole(connection, head, artifacts, (key, shelved, number))
-    return StoredTask(task, number, epoch, state, live=bool(live))
+    return StoredTask(task, number, epoch, state)
 
 
 def whole(connection: sqlite3.Connection, head: bytes, artifacts: bytes, tail: tuple[int, int, int]) -> pb.Task:

@@ -1,15 +1,15 @@
-"""Turns, leases and wishes to cancel (spec: DURA-02, DURA-03)."""
+"""Turns and leases (spec: DURA-02, DURA-03)."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.records import Lease, StoredTurn, Write
-from a2a_server.ports.store import Claimed, Renewal
+from a2a_server.ports.store import Claimed
 
 _SQL = queries("turns.sql")
 
@@ -56,21 +56,3 @@ def claim(connection: sqlite3.Connection, lease: Lease, lapsed_before_ms: int, l
         turns = [StoredTurn(*row) for row in connection.execute(_SQL["turns"], (task,))]
         claimed.append(Claimed(Scope(tenant, owner), task_id, epoch + 1, turns))
     return claimed
-
-
-def renew(connection: sqlite3.Connection, lease: Lease, held: Mapping[str, int]) -> Renewal:
-    lost, cancels = set(), {}
-    for task_id, epoch in held.items():
-        row = connection.execute(_SQL["held"], (task_id,)).fetchone()
-        if row is None or row[1] != epoch:
-            lost.add(task_id)
-            continue
-        task, _, cancel = row
-        connection.execute(_SQL["extend"], (lease.replica, lease.until_ms, task))
-        if cancel is not None:
-            cancels[task_id] = cancel
-    return Renewal(frozenset(lost), cancels)
-
-
-def request_cancel(connection: sqlite3.Connection, scope: Scope, task_id: str, metadata: bytes) -> bool:
-    return connection.execute(_SQL["cancel"], (metadata, task_id, scope.tenant, scope.owner)).rowcount > 0
