@@ -9,7 +9,7 @@ from a2a_server.domain.media_types import check_content_types
 from a2a_server.domain.validation import check_send, is_plain
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
-from a2a_server.operations.push.desk import INLINE, PushDesk
+from a2a_server.operations.push.configs import INLINE, ConfigIntake
 from a2a_server.ports.agent import SKILL_KEY, AgentPort, Plan
 from a2a_server.protocol.errors import A2AError, Reason, refuse
 from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
@@ -18,7 +18,7 @@ from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 class Gates:
     """Refuses, before anything has happened, what this agent does not do."""
 
-    def __init__(self, agent: AgentPort, card: pb.AgentCard, desk: PushDesk | None = None) -> None:
+    def __init__(self, agent: AgentPort, card: pb.AgentCard, desk: ConfigIntake | None = None) -> None:
         self._agent = agent
         self._desk = desk
         self._capabilities = card.capabilities
@@ -32,7 +32,7 @@ class Gates:
         if not self._capabilities.streaming:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent does not stream.")
 
-    def push(self) -> PushDesk:
+    def push(self) -> ConfigIntake:
         if self._desk is None:
             text = "This server does not deliver push notifications."
             raise A2AError(Reason.PUSH_NOTIFICATION_NOT_SUPPORTED, text)

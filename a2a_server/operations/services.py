@@ -10,7 +10,7 @@ from a2a_server.domain.scope import Scope
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.log import EventLog
-from a2a_server.operations.push.desk import PushDesk
+from a2a_server.operations.push.configs import ConfigIntake
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.turns.slots import Slots
 from a2a_server.operations.turns.writer import TaskWriter
@@ -36,7 +36,7 @@ class Workshop:
     slots: Slots
     observers: Sequence[Observer]
     replica: str
-    desk: PushDesk | None = None
+    desk: ConfigIntake | None = None
     """Where push configs come in; None when no webhooks are delivered, and the card says so."""
     relay: PushRelay | None = None
     """Who delivers; None together with `desk`."""

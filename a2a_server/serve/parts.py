@@ -18,10 +18,10 @@ from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sealing import Sealing, sealing_keys
-from a2a_server.adapters.sqlite.push_books import PushBooks
+from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push.delivery import Form, PushOptions
+from a2a_server.operations.push.options import PushOptions, WebhookForm
 from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.clock import Clock
@@ -108,12 +108,12 @@ class UnusableKeys(Exception):  # noqa: N818 - a verdict on the settings
     """A key in the settings is none; the message names the setting."""
 
 
-def forms_of() -> Mapping[str, Form]:
+def forms_of() -> Mapping[str, WebhookForm]:
     """How webhooks look to the clients of each version (CONF-36)."""
     return {
-        CURRENT: Form(A2A_JSON, dialects.V1.codec.encode),
-        LEGACY: Form(JSON, dialects.KIND.codec.encode, whole=True),
-        DRAFT: Form(A2A_JSON, dialects.DRAFT.codec.encode, dialects.DRAFT.last.encode),
+        CURRENT: WebhookForm(A2A_JSON, dialects.V1.codec.encode),
+        LEGACY: WebhookForm(JSON, dialects.KIND.codec.encode, whole=True),
+        DRAFT: WebhookForm(A2A_JSON, dialects.DRAFT.codec.encode, dialects.DRAFT.last.encode),
     }
 
 
@@ -151,7 +151,7 @@ def books_of(settings: Settings) -> PushAdmin:
     """What operators look into; a server may be using the same file."""
     if settings.store == MEMORY:
         raise StoreRefused("store = 'memory:': what it holds is known to the server's own process alone")
-    return PushBooks(Path(settings.store.removeprefix(SQLITE)))
+    return SqlitePushAdmin(Path(settings.store.removeprefix(SQLITE)))
 
 
 def documents_of(settings: Settings) -> Mapping[str, bytes]:

@@ -30,8 +30,8 @@ from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.config_bound import MOST_CONFIGS
-from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.operations.push.configs import MOST_CONFIGS
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.operations.turns.unattended import Unattended
 from a2a_server.protocol.names import REPLAY_URI as REPLAY

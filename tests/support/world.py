@@ -18,7 +18,7 @@ from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials

@@ -14,8 +14,7 @@ from a2a_server.domain.pieces import Draft, new_draft
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.validation import may_exist
 from a2a_server.operations.call import Call
-from a2a_server.operations.push.config_bound import find_twin
-from a2a_server.operations.push.desk import INLINE
+from a2a_server.operations.push.configs import INLINE, find_replaced
 from a2a_server.operations.services import Workshop
 from a2a_server.operations.turns.addressing import addressee, check_new
 from a2a_server.operations.turns.direct import DirectReply
@@ -154,7 +153,7 @@ class Runs:
             config = pb.TaskPushNotificationConfig(
                 task_id=task_id, id=job.request.configuration.task_push_notification_config.id
             )
-            job.twin = await find_twin(self.shop.store, job.call.scope, config)
+            job.twin = await find_replaced(self.shop.store, job.call.scope, config)
         _check_same_context(record.task, job.request.message)
         run = self.live.get(task_id)
         if run is not None and not run.over:
