@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from a2a_gateway.cards.agent_card import doors_at, old_doors_at
 from a2a_proto import a2a_pb2 as pb
 from a2a_server import __version__
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
+from a2a_server.adapters.auth import Secret, StaticAuthenticator
+from a2a_server.adapters.defaults import Anonymous
 from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sealing import Sealing, sealing_keys
 from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin

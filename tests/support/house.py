@@ -9,9 +9,8 @@ from a2a_gateway.app import Gateway
 from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.http.door import HttpDoor
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.auth import Secret, StaticAuthenticator
+from a2a_server.adapters.defaults import Anonymous, SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore, schema
