@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from a2a_server.cli.given import CONFIG_HELP, Unusable, settings_from
+from a2a_server.cli.configuration import CONFIG_HELP, Unusable, settings_from
 from a2a_server.cli.push import push
 
 if TYPE_CHECKING:
-    from a2a_server.cli.health import Asked  # with gRPC
+    from a2a_server.cli.health import HealthOptions  # with gRPC
 
 PROFILE_HELP = "What to speak beside 1.0 and 0.3: draft, under /draft; several by commas.  [default: none]"
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -126,7 +126,7 @@ def gateway(  # noqa: PLR0913 - the options
 @click.option("--example", is_flag=True, help="Print a settings file with every setting, its default and its meaning.")
 def config(*, config: str | None, example: bool) -> None:
     """Print the settings in effect and who set them, without secrets."""
-    from a2a_server.cli.printing import effective, example_file  # noqa: PLC0415 - as above
+    from a2a_server.cli.configuration import effective, example_file  # noqa: PLC0415 - as above
 
     click.echo(example_file() if example else effective(settings_from({}, config)), nl=False)
 
@@ -141,7 +141,7 @@ def config(*, config: str | None, example: bool) -> None:
 @click.option("--cert", metavar="PATH", type=FILE, help="A certificate for a door that wants one.")
 @click.option("--key", metavar="PATH", type=FILE, help="The certificate's private key.")
 @click.option("--config", metavar="PATH", help=CONFIG_HELP)
-def health(*, config: str | None, **asked: Unpack[Asked]) -> None:
+def health(*, config: str | None, **asked: Unpack[HealthOptions]) -> None:
     """Ask whether a server or gateway serves. Exit with 0 if it does, else with 1 and a line that says why.
 
     Without --grpc and --http the door of the settings in effect is asked; with both, both must serve.

@@ -36,7 +36,7 @@ class ClosedError(NotServingError):
     """Nobody listens there."""
 
 
-class Asked(TypedDict):
+class HealthOptions(TypedDict):
     """The command's options."""
 
     grpc: str | None
@@ -50,7 +50,7 @@ class Asked(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
+class ClientTls:
     """How a door with TLS is believed, and how it believes whoever asks. Files are PEM."""
 
     ca: Path | None = None
@@ -87,20 +87,20 @@ class Question:
     grpc: Address | None = None
     http: SplitResult | None = None
     timeout: float = 3.0
-    tls: Tls | None = None
+    tls: ClientTls | None = None
 
     @classmethod
-    def of(cls, **asked: Unpack[Asked]) -> Self:
+    def of(cls, **asked: Unpack[HealthOptions]) -> Self:
         """Read what the command line says; `ValueError` names the option that makes no sense, `StartError` a file."""
         if bool(asked["cert"]) != bool(asked["key"]):
             raise ValueError("--cert and --key are needed together")
-        tls = Tls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
+        tls = ClientTls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
         tls.check()
         return cls(
             grpc=_address(asked["grpc"]) if asked["grpc"] else None,
             http=_url(asked["http"]) if asked["http"] else None,
             timeout=asked["timeout"],
-            tls=tls if asked["tls"] or tls != Tls() else None,
+            tls=tls if asked["tls"] or tls != ClientTls() else None,
         )
 
     @property
@@ -150,7 +150,7 @@ class Question:
             connection.sock = plain  # closed with the connection, also when there is no handshake
             try:
                 if url.scheme == "https":
-                    connection.sock = (self.tls or Tls()).wrap(plain, address.host)
+                    connection.sock = (self.tls or ClientTls()).wrap(plain, address.host)
                 connection.request("GET", url.path.rstrip("/") or READY)
                 with connection.getresponse() as answer:
                     verdict = f"{answer.status} {answer.reason}".rstrip()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from a2a_server.cli.given import CONFIG_HELP, settings_from
+from a2a_server.cli.configuration import CONFIG_HELP, settings_from
 from a2a_server.ports.push import ConfigFilter, ConfigStatus, PushAdmin
 
 T = TypeVar("T")

@@ -17,14 +17,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
+from aiohttp import web
 from grpc.aio import ServerInterceptor
 
-from a2a_gateway.app import Gateway
+from a2a_gateway.app import OPEN_STREAMS, create_app
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
-from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.dispatcher import GatewayConfig
 from a2a_gateway.http.drain import Drainable
+from a2a_gateway.http.server import HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import SystemClock
@@ -86,15 +88,13 @@ class Doors:
         stack.push_async_callback(http.close)
         return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=Address(at.host, http.port))
 
-    async def open(self, settings: Settings, pipeline: Pipeline, store: Store, stack: AsyncExitStack) -> None:
+    async def open(self, settings: Settings, pipeline: Pipeline, store: Store) -> None:
         """Answer calls."""
         servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
         await self.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
         if self.http is not None and self.http_at is not None:
-            gateway = gateway_of(settings, LocalUpstream(pipeline, store), base_of(settings, self.http_at))
-            await gateway.start()
-            stack.push_async_callback(gateway.stop)
-            await self.http.open(gateway)
+            config = config_of(settings, base_of(settings, self.http_at))
+            await self.http.open(create_app(LocalUpstream(pipeline, store), config))
 
     async def close(self) -> None:
         if self.http is not None:
@@ -159,7 +159,7 @@ async def running(
         await core.start()
         taken = (*standard(authenticator, rules_of(settings, core.card)), *steps)
         pipeline = Pipeline(core.operations, taken, streams_of(settings))
-        await doors.open(settings, pipeline, store, stack)
+        await doors.open(settings, pipeline, store)
         watchdog = Watchdog(settings.loop_block_warning)
         pipeline.streams.start()
         watchdog.start()
@@ -212,27 +212,24 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
         channel = channel_of(settings)
         stack.push_async_callback(channel.close)
         upstream = Drainable(upstream_of(settings, channel))
-        gateway = gateway_of(settings, upstream, base_of(settings, address))
-        await gateway.start()
-        stack.push_async_callback(gateway.stop)
-        await door.open(gateway)
-        stack.push_async_callback(leave, door, gateway, upstream, settings.limits.drain_grace)
+        app = create_app(upstream, config_of(settings, base_of(settings, address)))
+        await door.open(app)
+        stack.push_async_callback(leave, door, app, upstream, settings.limits.drain_grace)
         log.info("gateway.started", http=str(address), upstream=settings.upstream.addresses)
         yield address
 
 
-async def leave(door: HttpDoor, gateway: Gateway, upstream: Drainable, grace: float) -> None:
+async def leave(door: HttpDoor, app: web.Application, upstream: Drainable, grace: float) -> None:
     """Let unary calls through a gateway end; when its channels are closed afterwards, streams are told to come back."""
-    log.info("gateway.draining", streams=gateway.readers.count)
+    log.info("gateway.draining", streams=app[OPEN_STREAMS].count)
     door.drain()
     await upstream.drain(grace)
 
 
-def gateway_of(settings: Settings, upstream: Upstream, base: str) -> Gateway:
+def config_of(settings: Settings, base: str) -> GatewayConfig:
     keys = (settings.auth.api_key_header,) if settings.auth.api_keys else ()
     options = replace(settings.gateway, forward_headers=(*settings.gateway.forward_headers, *keys))
-    return Gateway(
-        upstream,
+    return GatewayConfig(
         base=base,
         public_url=settings.public_url,
         options=options,

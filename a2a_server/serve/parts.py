@@ -32,11 +32,11 @@ from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
 from a2a_server.protocol.v0_3.options import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
-from a2a_server.settings.push import Push
+from a2a_server.settings.sections import Push
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
+from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
 from a2a_server.transport.streams import OpenStreams
 
 JWKS_PATH = "/.well-known/jwks.json"
@@ -71,8 +71,8 @@ def _secret(credential: Credential) -> Secret:
     return Secret(credential.digest, caller)
 
 
-def rules_of(settings: Settings, card: pb.AgentCard) -> Rules:
-    return Rules(
+def rules_of(settings: Settings, card: pb.AgentCard) -> CallRules:
+    return CallRules(
         tenants=Tenants(frozenset(settings.tenants), settings.default_tenant),
         extensions=DeclaredExtensions.of(card.capabilities.extensions),
         strict_version=settings.strict_version,

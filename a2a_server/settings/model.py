@@ -31,8 +31,7 @@ from a2a_server.protocol.options import (
     split,
     target_of,
 )
-from a2a_server.settings.auth import Auth, wrong
-from a2a_server.settings.push import Push
+from a2a_server.settings.sections import Auth, Push, wrong
 from a2a_server.transport.address import Address
 from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 from a2a_server.transport.steps import Tenants, tenant_fault

@@ -15,7 +15,7 @@ from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
 from a2a_server.transport.flowing import Waiting, deadline_of, limited, until
-from a2a_server.transport.pipeline import Metadata, Pipeline, Stream
+from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, Stream
 
 PATIENCE = 1.0
 """How many seconds the store has for a sign of life."""
@@ -28,8 +28,8 @@ class LocalAnswer(NamedTuple):
     """The answer of a unary call, with the members that the gateway reads from every upstream's answer."""
 
     message: Message
-    metadata: Metadata = ()
-    trailers: Metadata = ()
+    metadata: ReplyMetadata = ()
+    trailers: ReplyMetadata = ()
 
 
 class LocalUpstream:

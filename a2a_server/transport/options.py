@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge
 
-Count = Annotated[int, Ge(1)]
-Seconds = Annotated[float, Gt(0)]
+from a2a_server.protocol.options import Count, Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ async def test_an_error_behind_the_first_event_is_the_last_frame(row: Row, codes
     async with failing(error) as server:
         for way in doors:
             async with (
-                upstream_for(way, server.pipeline, server.core.shop.store, server.port) as upstream,
+                upstream_for(way, server.pipeline, server.core.services.store, server.port) as upstream,
                 http_door(upstream, codes=codes) as door,
             ):
                 for request, (prefix, told) in frames(row, codes).items():

@@ -126,7 +126,7 @@ async def test_a_twin_of_a_task_that_is_just_being_made_waits_for_it(configurati
             await asyncio.sleep(0)
         twin = asyncio.ensure_future(world.send(request, metadata=key()))
         streamed = asyncio.ensure_future(world.stream(request, metadata=key()))
-        while world.core.shop.log.watched and world.pipeline.streams.count == 0:  # noqa: ASYNC110 - as above
+        while world.core.services.log.watched and world.pipeline.streams.count == 0:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
         assert not twin.done()
         store.open_to_all.set()

@@ -9,13 +9,12 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.operations.log.log import Channel, Reader
-from a2a_server.operations.turns.job import Job
-from a2a_server.operations.turns.outlet import TurnOutlet
-from a2a_server.operations.turns.run import Run
-from a2a_server.operations.turns.subject import Subject
-from a2a_server.operations.turns.ticket import Ticket
-from a2a_server.operations.turns.writer import TaskWriter
+from a2a_server.operations.log.readers import Channel, Reader
+from a2a_server.operations.log.writer import TaskWriter
+from a2a_server.operations.turns.live_task import LiveTask
+from a2a_server.operations.turns.pending_send import PendingSend
+from a2a_server.operations.turns.turn_events import TurnEvents
+from a2a_server.operations.turns.turn_input import TurnInput
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
 from tests.bindings.actors import AUTH, COMPLETED, INPUT, REJECTED, WORKING, Actor, Gate, asking, at_rest, status, until
@@ -69,14 +68,10 @@ async def test_authorization_is_asked_for_by_a_task_with_an_explanation(store: S
         stream = world.stub.SendStreamingMessage(say())
         items = aiter(stream)
         assert kinds([await anext(items) for _ in range(3)]) == ["task", "WORKING", "AUTH_REQUIRED"]
-        await at_rest_but_streams(world.core.runs.live)
+        await until(lambda: not world.core.live_turns)
         assert world.pipeline.streams.count == 1  # it stays open, though no turn is running any more
         stream.cancel()
         await at_rest(world)
-
-
-async def at_rest_but_streams(live: dict[str, Run]) -> None:
-    await until(lambda: not live)
 
 
 @pytest.mark.req("INTR-05", "INTR-06")
@@ -149,11 +144,11 @@ async def test_a_waiting_task_costs_nothing(store: Store, stop: pb.TaskState) ->
     async def act(request: TurnRequest, outlet: Outlet) -> None:
         outlet.emit(status(stop, "And?"))
 
-    kept = (Run, Subject, TaskWriter, TurnOutlet, Channel, Reader, Ticket, Job, TurnRequest)
+    kept = (LiveTask, TaskWriter, TurnEvents, Channel, Reader, PendingSend, TurnInput, TurnRequest)
     gc.collect()
     others = {id(thing) for thing in gc.get_objects() if isinstance(thing, kept)}  # what earlier tests still hold
     async with serving(Actor(act), store=store) as world:
-        world_agent = world.core.shop.agent
+        world_agent = world.core.services.agent
         assert isinstance(world_agent, Actor)
         await world.send(say())  # then gRPC has its own tasks
         await at_rest(world)

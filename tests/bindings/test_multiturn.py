@@ -234,7 +234,7 @@ async def test_a_message_to_a_running_task_gets_the_next_turn(store: Store) -> N
         assert [request.message.parts[0].text for request in agent.requests] == ["one", "two", "three"]
         assert [texts(artifact) for artifact in answers[2].artifacts] == [["one"], ["two"], ["three"]]
         assert [answer.status.state for answer in answers] == [COMPLETED] * 3
-        assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)
+        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)
         await at_rest(world)
 
 

@@ -89,7 +89,7 @@ async def before_the_wait(world: World, task: pb.Task) -> int:
     """The number of the last event before the agent waits."""
     async with asyncio.timeout(10):
         while True:
-            last = (await world.core.shop.store.entries(task.id, 0, 100))[-1]
+            last = (await world.core.services.store.entries(task.id, 0, 100))[-1]
             if last.event.status_update.status.HasField("message"):
                 return last.number
             await asyncio.sleep(0.002)
@@ -176,7 +176,7 @@ async def test_deleting_ends_what_is_under_way(store: Store) -> None:
         task = await world.send(say(skill="ask", configuration=asking))
         await happened(asked)
         await delete(world, task.id, "c")
-        relay = world.core.shop.relay
+        relay = world.core.services.relay
         assert relay is not None
         assert relay.counters.under_way == 0
         await happened(gone)

@@ -121,7 +121,7 @@ class Crowd:
             case 7:
                 await ask(self.core, "CancelTask", pb.CancelTaskRequest(id=task_id))
             case 8:
-                await InputTimeouts(self.core.runs, 0).sweep()
+                await InputTimeouts(self.core.services, self.core.live_turns, 0).sweep()
             case _:
                 await ask(self.core, "GetTask", pb.GetTaskRequest(id=task_id))
 
@@ -202,4 +202,4 @@ async def test_every_log_is_sound_whatever_happens(store: Store, seed: int) -> N
         assert set(crowd.ids) <= set(logs)
         for view in crowd.views:
             check_view(view, logs[view[0].event.task.id])
-        assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)  # no turn is left open
+        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)  # no turn is left open

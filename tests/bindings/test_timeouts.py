@@ -51,7 +51,7 @@ def limits(seconds: float = 300.0) -> Limits:
 
 
 async def sweep(world: World, seconds: float = 300.0) -> None:
-    await InputTimeouts(world.core.runs, seconds).sweep()
+    await InputTimeouts(world.core.services, world.core.live_turns, seconds).sweep()
 
 
 @pytest.mark.req("TIMO-01", "TIMO-02")

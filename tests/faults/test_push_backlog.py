@@ -98,7 +98,7 @@ async def test_hosts_that_hang_delay_nobody(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
         assert (len(client.received), hanging) == (40, DEAD)
         assert in_order(client.received)
-        relay = world.core.shop.relay
+        relay = world.core.services.relay
         assert relay is not None
         assert (relay.counters.delivered, relay.counters.failed) == (40, 0)
 

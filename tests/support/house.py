@@ -5,10 +5,11 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_gateway.app import Gateway
+from a2a_gateway.app import OPEN_STREAMS, create_app
 from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
-from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.dispatcher import A2A, GatewayConfig
+from a2a_gateway.http.server import HttpDoor
 from a2a_server.adapters.auth import Secret, StaticAuthenticator
 from a2a_server.adapters.defaults import Anonymous, SystemClock
 from a2a_server.adapters.memory import MemoryStore
@@ -27,23 +28,24 @@ from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import Policy as WebhookPolicy
 from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
-from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.configs import MOST_CONFIGS
 from a2a_server.operations.push.options import PushOptions
-from a2a_server.operations.turns.timeouts import InputTimeouts
-from a2a_server.operations.turns.unattended import Unattended
+from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.options import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
-from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
+from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
 
 __all__ = [
+    "A2A",
     "INTERRUPTED",
     "MOST_CONFIGS",
     "MOVES",
+    "OPEN_STREAMS",
     "REDACTED",
     "REPLAY",
     "TERMINAL",
@@ -53,13 +55,15 @@ __all__ = [
     "Admission",
     "Anonymous",
     "Call",
+    "CallRules",
     "ChannelUpstream",
     "Core",
     "DeclaredExtensions",
     "Entries",
-    "Gateway",
+    "GatewayConfig",
     "GrpcOptions",
     "HttpDoor",
+    "IdleTask",
     "Ids",
     "InputRequest",
     "InputTimeouts",
@@ -68,7 +72,6 @@ __all__ = [
     "OldOptions",
     "Position",
     "PushOptions",
-    "Rules",
     "Scope",
     "Sealing",
     "Secret",
@@ -83,12 +86,12 @@ __all__ = [
     "Tls",
     "Trace",
     "UnaryOperation",
-    "Unattended",
     "WebhookPolicy",
     "WebhookSender",
     "WithCard",
     "apply_status",
     "artifact_event",
+    "create_app",
     "fold",
     "millis",
     "put_request",

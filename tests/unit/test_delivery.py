@@ -16,7 +16,7 @@ from a2a_server.operations.push.options import Patience
 from a2a_server.ports.store import StoreRefused
 from a2a_server.serve.parts import UnusableKeys, books_of, delivery_of, documents_of, forms_of
 from a2a_server.settings import Settings, load
-from a2a_server.settings.push import Push
+from a2a_server.settings.sections import Push
 
 
 def faults(url: str, **push: object) -> list[str]:

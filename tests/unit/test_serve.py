@@ -257,7 +257,7 @@ async def test_input_requests_and_answers_by_reference_are_off_until_switched_on
             assert (
                 INPUT_REQUEST_URI in [extension.uri for extension in server.card.capabilities.extensions]
             ) is declared
-            assert server.core.shop.input_requests is declared
-            assert not server.core.shop.answer_by_reference
+            assert server.core.services.input_requests is declared
+            assert not server.core.services.answer_by_reference
     async with open_server(answer_by_reference=True) as (server, _):
-        assert server.core.shop.answer_by_reference
+        assert server.core.services.answer_by_reference

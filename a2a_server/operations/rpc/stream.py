@@ -12,12 +12,12 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.reducer import trim
 from a2a_server.operations.call import Call, Ending, Entries, Take
-from a2a_server.operations.gates import Gates
-from a2a_server.operations.log.log import Reader
+from a2a_server.operations.capabilities import Capabilities
+from a2a_server.operations.log.readers import Reader
 from a2a_server.operations.rpc.send import history_length
-from a2a_server.operations.services import Workshop
-from a2a_server.operations.turns.idempotency import OnceOnly
-from a2a_server.operations.turns.ticket import Ticket
+from a2a_server.operations.services import Services
+from a2a_server.operations.turns.pending_send import PendingSend
+from a2a_server.operations.turns.sending import Sending
 from a2a_server.ports.records import ARTIFACT, STATUS, Entry
 
 
@@ -66,7 +66,7 @@ _LONG: Final = 256 * 1024
 class Relay:
     """Turns what a reader reads into what a stream shows."""
 
-    shop: Workshop
+    services: Services
     keep_open_on_input: bool = False
     endings: Endings = field(default_factory=Endings)
     firsts: Firsts = field(default_factory=Firsts)
@@ -74,27 +74,29 @@ class Relay:
     def first(self, task: pb.Task, number: int, history: int | None) -> Entries:
         """The task as the first item; later items take the reader from there (STRM-01, HIST-06)."""
         shown = pb.StreamResponse(task=task)  # a copy: the task may be an entry's, which others read as well
-        trim(shown.task, history, cap=self.shop.limits.history_cap)
+        trim(shown.task, history, cap=self.services.limits.history_cap)
         return self.firsts.of(Entry.of(number, shown))
 
-    async def follow(self, reader: Reader, take: Take | None, ticket: Ticket | None = None) -> AsyncIterator[Entries]:
+    async def follow(
+        self, reader: Reader, take: Take | None, pending: PendingSend | None = None
+    ) -> AsyncIterator[Entries]:
         """Status and artifact events up to the one that closes the stream (STRM-03, STRM-04, CONF-06)."""
         if take is not None:
-            reader.offer = partial(self._offer, ticket, take)
+            reader.offer = partial(self._offer, pending, take)
         closed = False
         while not closed:
-            shown, closed = self._cut(await reader.next(), ticket)
+            shown, closed = self._cut(await reader.next(), pending)
             if closed:
                 yield self.endings.of(shown)
             elif shown:
                 yield shown
             del shown  # it may take long until there are more
 
-    def _offer(self, ticket: Ticket | None, take: Take, entries: Entries) -> bool:
-        shown, closed = self._cut(entries, ticket)
+    def _offer(self, pending: PendingSend | None, take: Take, entries: Entries) -> bool:
+        shown, closed = self._cut(entries, pending)
         return not closed and (not shown or take(shown))
 
-    def _cut(self, entries: Entries, ticket: Ticket | None) -> tuple[Entries, bool]:
+    def _cut(self, entries: Entries, pending: PendingSend | None) -> tuple[Entries, bool]:
         """What of these entries the stream shows, and whether it ends with them."""
         shown = []
         for entry in entries:
@@ -102,14 +104,14 @@ class Relay:
                 shown.append(entry)
             elif entry.kind == STATUS:
                 shown.append(entry)
-                if self._closes(entry, ticket):
+                if self._closes(entry, pending):
                     return entries if len(shown) == len(entries) else shown, True
         return entries if len(shown) == len(entries) else shown, False  # what all readers share stays recognisable
 
-    def _closes(self, entry: Entry, ticket: Ticket | None) -> bool:
+    def _closes(self, entry: Entry, pending: PendingSend | None) -> bool:
         if not closes_stream(entry.event, keep_open_on_input=self.keep_open_on_input):
             return False
-        return ticket is None or ticket.answered_by(entry)
+        return pending is None or pending.answered_by(entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +119,25 @@ class SendStreamingMessage:
     """Starts a turn, then relays what the log has already made durable."""
 
     relay: Relay
-    gates: Gates
-    once: OnceOnly
+    capabilities: Capabilities
+    sending: Sending
 
     async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> AsyncIterator[Entries]:
-        self.gates.streaming()
-        plan = self.gates.send(call, request)
-        with await self.once.start(call, request, plan) as ticket:
-            if (reply := await ticket.reply()) is not None:
+        self.capabilities.require_streaming()
+        plan = self.capabilities.check_send(call, request)
+        with await self.sending.start(call, request, plan) as pending:
+            if (reply := await pending.reply()) is not None:
                 yield (Entry.of(0, pb.StreamResponse(message=reply)),)
                 return
-            yield await self._first(ticket, request)
-            if ticket.answered:
+            yield await self._first(pending, request)
+            if pending.answered:
                 return
-            async for entries in self.relay.follow(ticket.reader, call.take, ticket):
+            async for entries in self.relay.follow(pending.reader, call.take, pending):
                 yield entries
 
-    async def _first(self, ticket: Ticket, request: pb.SendMessageRequest) -> Entries:
+    async def _first(self, pending: PendingSend, request: pb.SendMessageRequest) -> Entries:
         history = history_length(request.configuration)
-        if ticket.snapshot is not None:
-            return self.relay.first(ticket.snapshot, ticket.reader.position, history)
-        created = await ticket.reader.created()
+        if pending.snapshot is not None:
+            return self.relay.first(pending.snapshot, pending.reader.position, history)
+        created = await pending.reader.created()
         return self.relay.first(created.event.task, created.number, history)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.validation import check_subscribe
 from a2a_server.operations.call import Call, Entries
-from a2a_server.operations.gates import Gates
-from a2a_server.operations.log.replay import Replay, cursor_of, standing_of
+from a2a_server.operations.capabilities import Capabilities
+from a2a_server.operations.log.task_stream import Replay, cursor_of, standing_of
 from a2a_server.operations.rpc.stream import Relay
-from a2a_server.operations.turns.run import shutting_down
-from a2a_server.operations.turns.runs import Runs
+from a2a_server.operations.turns.registry import LiveTurns, shutting_down
 from a2a_server.protocol.errors import A2AError, Reason
 
 
@@ -21,18 +20,18 @@ class SubscribeToTask:
     """The reader is opened before the snapshot is taken: what is written in between waits for it (SUBS-02)."""
 
     relay: Relay
-    gates: Gates
-    runs: Runs
+    capabilities: Capabilities
+    live_turns: LiveTurns
     replay: Replay
 
     async def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> AsyncIterator[Entries]:
-        self.gates.streaming()
+        self.capabilities.require_streaming()
         check_subscribe(request)
         cursor = cursor_of(call.cursor)
-        if self.runs.draining:
+        if self.live_turns.draining:
             raise shutting_down()
-        with self.relay.shop.log.reader(request.id, 0) as reader:
-            record = await self.runs.find(call.scope, request.id)
+        with self.relay.services.log.reader(request.id, 0) as reader:
+            record = await self.relay.services.find(call.scope, request.id)
             standing = standing_of(record)
             if cursor is not None:
                 del record  # here and below: it may take long until the task ends, and be much

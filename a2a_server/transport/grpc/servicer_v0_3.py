@@ -27,7 +27,7 @@ from a2a_server.protocol.v0_3.spelling import named, respell
 from a2a_server.protocol.v0_3.tenants import refuse_tenant
 from a2a_server.transport.grpc import peer
 from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
-from a2a_server.transport.pipeline import Metadata, Pipeline, Reply, decode
+from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, decode
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
     spellings: Sequence[str]
     """By which names the client listed extensions."""
 
-    def answer(self, metadata: Metadata) -> Metadata:
+    def answer(self, metadata: ReplyMetadata) -> ReplyMetadata:
         """What was activated, under the names by which it was asked for."""
         return tuple((spelling, value) for _, value in metadata for spelling in self.spellings)
 
@@ -103,10 +103,10 @@ class LegacyServicer:
 
         return handle
 
-    async def _ask(self, call: Call, request: Message, credentials: Credentials) -> Reply:
+    async def _ask(self, call: Call, request: Message, credentials: Credentials) -> UnaryReply:
         return await self._pipeline.unary(call.rpc, request, credentials, spoken=LEGACY)
 
-    async def _whole_list(self, call: Call, request: Message, credentials: Credentials) -> Reply:
+    async def _whole_list(self, call: Call, request: Message, credentials: Credentials) -> UnaryReply:
         """Follow the pages, unless the client wants them."""
         wanted = cast("pb.ListTaskPushNotificationConfigsRequest", request)
         if wanted.page_size:
@@ -119,7 +119,7 @@ class LegacyServicer:
             whole.configs.extend(page.configs)
             wanted.page_token = page.next_page_token
             more = bool(page.next_page_token)
-        return Reply(whole, b"", type(whole), reply.metadata)
+        return UnaryReply(whole, b"", type(whole), reply.metadata)
 
     def _streaming(self, method: MethodDescriptor) -> Streaming:
         rpc, call = method.name, CALLS[method.name]

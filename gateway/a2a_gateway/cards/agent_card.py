@@ -22,8 +22,7 @@ from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import major_minor
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.codec.codec import Memo
+from a2a_server.protocol.codec import Codec, Dialect, Memo
 from a2a_server.protocol.dialects import cards_v0_3
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, VERSION_HEADER
@@ -89,12 +88,7 @@ class CardWriter:
 
     def __call__(self, card: pb.AgentCard) -> bytes:
         key = type(card), card.SerializeToString()
-        if (text := self._memo.get(key)) is None:
-            text = bytes(
-                memoryview(orjson.dumps(self._write(card)))
-            )  # a copy: what orjson returns occupies at least 4 KiB
-            self._memo.put(key, text)
-        return text
+        return self._memo.get(key) or self._memo.put(key, orjson.dumps(self._write(card)))
 
 
 def form_of(asked: Sequence[str], *, unasked: CardForm, legacy: bool) -> Literal["1.0", "0.3", "both"]:

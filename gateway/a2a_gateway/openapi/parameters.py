@@ -54,7 +54,7 @@ def _path_parameter(route: Route, at: int, schemas: Schemas) -> dict[str, Any]:
     field, wildcards = captured(route)[variable.path], _wildcards(route.template, variable)
     number = str(wildcards.index(at) + 1) if len(wildcards) > 1 else ""
     if variable.single:
-        described = schemas.of_field(field.field)
+        described = schemas.of_field(field.descriptor)
         parameter["schema"] = schema if described == {"type": "string"} else described
     return {**parameter, "name": field.name + number}
 

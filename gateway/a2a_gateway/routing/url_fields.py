@@ -1,4 +1,4 @@
-"""What a path or query may name, fields of any depth, and their texts as JSON values (spec: QPAR-02)."""
+"""The fields that a path or query can name, at any depth, and how their texts become JSON values (spec: QPAR-02)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from a2a_server.protocol.codec import NotJson, loads
 from a2a_server.protocol.codec.faults import key_path
 
 DEEPEST = 32
-"""How many names a path of fields may have; types that contain themselves would allow any number."""
+"""How many names a field path may have. Recursive types would otherwise allow any number."""
 
 Reading = Callable[[str], object]
-"""A text as the JSON value that the codec then judges; raises `ValueError` when there is none."""
+"""Turns a text into a JSON value, which the codec checks later; raises `ValueError` when it cannot."""
 
 _JSON = "google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue"
 _TEXTS = "google.protobuf.Duration", "google.protobuf.FieldMask"
@@ -36,35 +36,35 @@ _FLOATS = frozenset({FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLO
 
 
 class UnfitError(ValueError):
-    """A field exists but cannot be given as text; says why, and what to do instead."""
+    """A field exists but cannot be given as text. The message says why, and what to do instead."""
 
 
 class UrlField(NamedTuple):
-    """Where a text goes."""
+    """A field, or an entry of a map, that a text in the URL can set."""
 
     name: str
-    """What an error calls it: `filter.owner`, `labels["key"]`."""
+    """Its name in error messages: `filter.owner`, `labels["key"]`."""
     path: tuple[str, ...]
-    """JSON names from the request on down; in a map the key comes last."""
-    field: FieldDescriptor
-    """What the value is for: in a map, the entry's value."""
+    """The JSON names from the request down; for a map the key is the last one."""
+    descriptor: FieldDescriptor
+    """For a map, that of the entry's value."""
     read: Reading
     many: bool
-    """Whether it takes several values."""
+    """Whether it accepts several values."""
     splits: bool
-    """Whether one text may hold several values with commas between them."""
+    """Whether one text may hold several values, separated by commas."""
 
 
 @cache
 def members(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
-    """All names a field answers to: its JSON name, and the one of the proto (CONF-71)."""
+    """Return the fields by name: by their JSON names and those in the proto (CONF-71)."""
     return {field.name: field for field in kind.fields} | {field.json_name: field for field in kind.fields}
 
 
 def find(kind: Descriptor, name: str) -> UrlField | None:
-    """Return the place of `pageSize`, `filter.owner` or `labels[key]`; None when the type has no such field.
+    """Find `pageSize`, `filter.owner` or `labels[key]`; None when the type has no such field.
 
-    Raises `UnfitError` for fields that have no form as text.
+    Raises `UnfitError` for fields that cannot be given as text.
     """
     name, bracket, key = name.partition("[") if name.endswith("]") else (name, "", "")
     *outer, last = name.split(".")
@@ -113,12 +113,12 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 def is_well_known(kind: Descriptor) -> bool:
-    """Whether ProtoJSON writes the type in a form of its own."""
+    """Whether ProtoJSON has a special form for the type."""
     return kind.file.package == "google.protobuf"
 
 
 def _reading(field: FieldDescriptor) -> Reading | None:
-    """Return how a single value is read; None when it cannot be one text."""
+    """Return how one value is read from text; None when it cannot be."""
     if (kind := field.message_type) is not None:
         return _message_reading(kind)
     if field.cpp_type in _INTEGERS:
@@ -155,7 +155,7 @@ def _integer(text: str) -> object:
 def _number(text: str) -> object:
     if not _REAL.fullmatch(text):
         raise ValueError(text)
-    return text  # ProtoJSON reads numbers in quotes too, and judges their range
+    return text  # ProtoJSON also reads quoted numbers, and the codec checks the range
 
 
 def _boolean(text: str) -> object:
@@ -167,7 +167,7 @@ def _enum(text: str) -> object:
 
 
 def _timestamp(text: str) -> object:
-    """Take an offset whose `+` became a space because nobody encoded it; a space has no other meaning there."""
+    """Accept an offset whose `+` was not encoded and became a space; a space has no other meaning there."""
     return _LOST_PLUS.sub(r"\1+\2", text)
 
 

@@ -190,12 +190,12 @@ async def test_a_caller_that_is_canceled_waits_for_nothing_any_more(kind: Kind) 
     async with serving(waiting(gate)) as world, upstream_of(kind, world) as upstream:
         sending = asyncio.ensure_future(upstream.unary(rpc("SendMessage"), say(), PLAIN))
         await gate.reached.wait()
-        assert world.core.shop.log.watched == 1
+        assert world.core.services.log.watched == 1
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
         async with asyncio.timeout(5):
-            while world.core.shop.log.watched:  # noqa: ASYNC110 - the server is told by the network, if there is one
+            while world.core.services.log.watched:  # noqa: ASYNC110 - the server is told by the network, if there is one
                 await asyncio.sleep(0.001)
         gate.open()
         await at_rest(world)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from a2a_server.operations.log.log import Reader
+from a2a_server.operations.log.readers import Reader
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.operations.test_log import Task

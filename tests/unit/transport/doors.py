@@ -25,7 +25,7 @@ from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.steps import Rules, standard
+from a2a_server.transport.steps import CallRules, standard
 from a2a_server.transport.streams import OpenStreams
 
 
@@ -103,7 +103,7 @@ class Door:
 async def open_door(  # noqa: PLR0913 - every test varies one of them
     operations: dict[str, Operation] | None = None,
     *,
-    rules: Rules | None = None,
+    rules: CallRules | None = None,
     authenticator: Authenticator | None = None,
     codes: ErrorCodes = "1.0.1",
     options: GrpcOptions | None = None,
@@ -124,7 +124,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     }
     registry = streams or OpenStreams()
     registry.start()
-    pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or Rules()), registry)
+    pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or CallRules()), registry)
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
     door = GrpcDoor(options or GrpcOptions(), tls or Tls(), interceptors)
     address = door.listen(Address("127.0.0.1", port))

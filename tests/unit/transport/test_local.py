@@ -20,7 +20,7 @@ from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.local import LocalStream, LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.steps import Rules, standard
+from a2a_server.transport.steps import CallRules, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.unit.transport.doors import Seen, failing, item
 
@@ -57,7 +57,7 @@ class Rig(NamedTuple):
 async def rig(operations: Mapping[str, Operation] | None = None, **bounds: float) -> AsyncIterator[Rig]:
     streams = OpenStreams(**bounds)  # type: ignore[arg-type]
     streams.start()
-    pipeline, store = Pipeline(operations or {}, standard(Anonymous(), Rules()), streams), Shaky()
+    pipeline, store = Pipeline(operations or {}, standard(Anonymous(), CallRules()), streams), Shaky()
     try:
         yield Rig(LocalUpstream(pipeline, store), pipeline, store)
     finally:

@@ -10,8 +10,7 @@ from aiohttp import web
 
 from a2a_gateway.calls import Calls
 from a2a_gateway.cards.agent_card import CardWriter
-from a2a_gateway.http.replies import Answering
-from a2a_gateway.http.streams import Writings
+from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.draft import routes
 from a2a_gateway.older.draft.cards import CARDS, OwnDoors
 from a2a_gateway.older.draft.jsonrpc import DraftJsonRpc
@@ -30,7 +29,7 @@ class DraftDoors:
     """REST and JSON-RPC of the draft."""
 
     def __init__(self, calls: Calls, path: str) -> None:
-        speaking = replace(calls, profile=PROFILE, writings=Writings(PROFILE.codec, PROFILE.last))
+        speaking = replace(calls, profile=PROFILE, events=EventCache(PROFILE.codec, PROFILE.last))
         card = OwnDoors(path)
         speech = Speech(speaking, RULES, CardWriter(draft_cards.written), dict.fromkeys(CARDS, card))
         self._path = path
@@ -47,10 +46,10 @@ class DraftDoors:
         serve = partial(self._serve, path=inner)
         return Place(serve, self._rest.refusal, partial(self._rest.verbs, inner), partial(self._rest.is_public, inner))
 
-    async def _serve(self, request: web.BaseRequest, query: str, path: str) -> Answering:
+    async def _serve(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
         return await self._rest(request, path, query)
 
-    async def _call(self, request: web.BaseRequest, query: str) -> Answering:
+    async def _call(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         if request.method != "POST":
             raise WrongVerb(_POST)
         return await self._jsonrpc(request, query)

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway import jsonrpc
 from a2a_gateway.calls import query_of, versions_asked
-from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from a2a_gateway.older.draft.requests import of_value
 from a2a_gateway.older.draft.routes import A2A
@@ -37,7 +37,7 @@ class DraftJsonRpc:
 
     speech: Speech
 
-    async def __call__(self, request: web.BaseRequest, query: str) -> Answering:
+    async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         request_id = jsonrpc.NULL
         try:
             value = await jsonrpc.read(request, self.speech.calls.options)
@@ -46,7 +46,7 @@ class DraftJsonRpc:
         except Exception as error:  # noqa: BLE001 - every error has a shape
             return jsonrpc.refusal(self.speech.calls.profile, error, request_id)
 
-    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> Answering:
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
         method = METHODS.get(envelope.method)
         if method is None:
             name = envelope.method[:_LONGEST_NAME]

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.calls import NOTHING, Beside, Calls, Query, Told
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.replies import Flow
+from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.older.v0_3.respelling import Rules, respell
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects.words import retold
@@ -61,7 +61,7 @@ class Speech:
         except (A2AError, StatusError) as error:
             raise self._respelled(error, ask) from None
 
-    async def stream(self, ask: Ask, frames: Frames) -> Flow:
+    async def stream(self, ask: Ask, frames: Frames) -> StreamReply:
         request, query, method, message, beside, _ = ask
         try:
             return await self.calls.stream(request, query, method, message, frames=frames, beside=beside)

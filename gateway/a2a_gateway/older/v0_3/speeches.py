@@ -11,7 +11,7 @@ from multidict import MultiMapping
 
 from a2a_gateway.calls import Calls
 from a2a_gateway.cards.agent_card import Legacy
-from a2a_gateway.http.streams import Writings
+from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.v0_3 import profiles, respelling
 from a2a_gateway.older.v0_3.answers import OTHERWISE
 from a2a_gateway.older.v0_3.speech import Speech
@@ -66,7 +66,7 @@ def rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappin
 def _speaking(calls: Calls, profile: Profile) -> Calls:
     options = calls.options
     header_map = HeaderMap(options.forward_headers, options.forward_well_known, profiles.RENAMED)
-    return replace(calls, profile=profile, writings=Writings(profile.codec, profile.last), header_map=header_map)
+    return replace(calls, profile=profile, events=EventCache(profile.codec, profile.last), header_map=header_map)
 
 
 def _asks_for_extras(headers: MultiMapping[str]) -> bool:

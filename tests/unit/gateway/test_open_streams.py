@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from a2a_gateway.http.readers import Place, Readers
+from a2a_gateway.http.open_streams import OpenStreams
 from a2a_gateway.http.replies import Flow
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions
@@ -21,38 +21,50 @@ from tests.support.stage import Stage
 HOLD = SEND.replace(b'"message":', b'"metadata":{"skill":"hold"},"message":', 1)
 
 
-def place() -> Place:
-    return Place(make_mocked_request("GET", "/"), b"")
+REQUEST = make_mocked_request("GET", "/")
 
 
-def refusal(readers: Readers, client: str) -> str:
-    with pytest.raises(A2AError) as caught, readers.admit(place(), client):
-        pass
+def refusal(streams: OpenStreams, client: str) -> str:
+    with pytest.raises(A2AError) as caught:
+        streams.admit(REQUEST, client, b"")
     assert (caught.value.reason, caught.value.retry_after) == (Reason.OVERLOADED, 1)
     return caught.value.message
 
 
 @pytest.mark.req("DOOR-04", "LIMT-02")
 async def test_places_are_counted_for_each_client_and_in_all() -> None:
-    readers = Readers(GatewayOptions(streams_per_client=2, streams=3))
-    with ExitStack() as stack:
-        for client in ("a", "a", "b"):
-            stack.enter_context(readers.admit(place(), client))
-        assert refusal(readers, "a").startswith("Your address has 2 streams open")
-        assert refusal(readers, "c").startswith("The gateway has 3 streams open")
-        assert readers.count == 3
-    assert readers.count == 0
-    with readers.admit(place(), "a"), pytest.raises(RuntimeError), readers.admit(place(), "a"):
+    streams = OpenStreams(GatewayOptions(streams_per_client=2, streams=3))
+    slots = [streams.admit(REQUEST, client, b"") for client in ("a", "a", "b")]
+    assert refusal(streams, "a").startswith("Your address has 2 streams open")
+    assert refusal(streams, "c").startswith("The gateway has 3 streams open")
+    assert streams.count == 3
+    for slot in slots:
+        slot.leave()
+        slot.leave()  # once is enough
+    assert streams.count == 0
+    assert not streams._clients  # noqa: SLF001 - clients come and go, and nothing may stay of them
+
+
+@pytest.mark.req("DOOR-04", "LIMT-02")
+async def test_a_request_that_ends_without_its_stream_frees_the_slot() -> None:
+    """As when somebody's middleware answers something else."""
+    streams = OpenStreams(GatewayOptions())
+
+    async def request() -> None:
+        streams.admit(REQUEST, "a", b"")
         raise RuntimeError
-    assert readers.count == 0
-    assert not readers._clients  # noqa: SLF001 - clients come and go, and nothing may stay of them
+
+    with pytest.raises(RuntimeError):
+        await asyncio.create_task(request())
+    await asyncio.sleep(0)
+    assert streams.count == 0
 
 
 @pytest.mark.req("KEEP-01", "SSEV-01")
-def test_a_comment_is_due_between_events_only() -> None:
-    idle = place()
-    idle.response = flow = Flow(idle.request)
-    cast("Any", idle.request.protocol).writing_paused = False
+async def test_a_comment_is_due_between_events_only() -> None:
+    idle = OpenStreams(GatewayOptions()).admit(REQUEST, "a", b"")
+    idle.flow = flow = Flow(REQUEST)
+    cast("Any", REQUEST.protocol).writing_paused = False
     assert idle.idle_since(time.monotonic())
     flow.whole = False
     assert not idle.idle_since(time.monotonic())

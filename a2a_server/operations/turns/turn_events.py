@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import structlog
 from google.protobuf import struct_pb2
@@ -21,10 +21,12 @@ from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.free_form import readable
 from a2a_server.domain.input_requests import UNDECLARED
 from a2a_server.domain.lifecycle import MOVES, TERMINAL, may_move
-from a2a_server.operations.turns.inbox import Inbox
-from a2a_server.operations.turns.subject import Subject
+from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
 from a2a_server.protocol.names import INPUT_REQUEST_URI
+
+if TYPE_CHECKING:
+    from a2a_server.operations.turns.live_task import LiveTask
 
 logger = structlog.get_logger()
 
@@ -36,15 +38,14 @@ _KIND_PREFIX = "internal:"
 _MOST_FAULTS = 5
 
 
-class TurnOutlet:
+class TurnEvents:
     """The outlet of one turn; once the turn is over it swallows, and logs, whatever else comes."""
 
-    __slots__ = ("_dropped", "_inbox", "_subject", "_writer", "over", "taken")
+    __slots__ = ("_dropped", "_live", "_writer", "over", "taken")
 
-    def __init__(self, subject: Subject, inbox: Inbox) -> None:
-        self._subject = subject
-        self._writer = subject.writer
-        self._inbox = inbox
+    def __init__(self, live: LiveTask, writer: TaskWriter) -> None:
+        self._live = live
+        self._writer = writer
         self._dropped = False
         self.over = False
         self.taken: list[int] = []
@@ -67,37 +68,33 @@ class TurnOutlet:
 
     def _status(self, event: pb.StreamResponse) -> None:
         update, writer = event.status_update, self._writer
-        status, image = update.status, writer.image
+        status = update.status
         state = status.state
         self._check_address(update)
-        plain = state in MOVES and not (status.HasField("message") or update.HasField("metadata"))
-        if not plain:
-            self._check_status(update, status)
-        if self.over or not may_move(image.state, state):
-            return self._drop(event, f"{_name(image.state)} → {_name(state)} is not allowed")
-        given = millis(status.timestamp) if status.HasField("timestamp") else self._subject.shop.clock.now_ms()
-        at_ms = next_status_ms(image.status_ms, given)
-        if state == pb.TASK_STATE_COMPLETED and self._inbox:
+        self._check_status(update, status)
+        if self.over or not may_move(writer.state, state):
+            return self._drop(event, f"{_name(writer.state)} → {_name(state)} is not allowed")
+        given = millis(status.timestamp) if status.HasField("timestamp") else self._live.services.clock.now_ms()
+        set_time(status.timestamp, next_status_ms(writer.status_ms, given))
+        if state == pb.TASK_STATE_COMPLETED and self._live.waiting:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
-            state = status.state = pb.TASK_STATE_WORKING
+            status.state = pb.TASK_STATE_WORKING
             self.over = True
-        if plain and writer.number:
-            writer.append_plain_status(state, at_ms)
-            return None
-        self._set_address(update)
-        set_time(status.timestamp, at_ms)
-        if writer.number:
-            writer.append_status(event, status, at_ms)
+        return self._append(event)
+
+    def _append(self, event: pb.StreamResponse) -> None:
+        if self._live.exists:
+            self._writer.append(event)
         else:
-            self._subject.record(event)
-        return None
+            self._live.record(event)
 
     def _check_status(self, update: pb.TaskStatusUpdateEvent, status: pb.TaskStatus) -> None:
         if status.HasField("message"):
             self._voice(status.message)
-            if INPUT_REQUEST_URI in status.message.extensions and not self._subject.shop.input_requests:
+            if INPUT_REQUEST_URI in status.message.extensions and not self._live.services.input_requests:
                 raise InvalidAgentResponse(UNDECLARED)
-        self._set_address(update)
+        elif status.state in MOVES and not update.HasField("metadata"):
+            return  # as most: nothing in it can be wrong
         if not _sound_status(update):
             _complain("status_update", update)
 
@@ -105,19 +102,13 @@ class TurnOutlet:
         update, writer = event.artifact_update, self._writer
         artifact = update.artifact  # held, or every access below would make it anew
         self._check_address(update)
-        self._set_address(update)
         if not _sound_artifact(artifact) or (update.HasField("metadata") and not readable(update.metadata)):
             _complain("artifact_update", update)
-        image = writer.image
-        if self.over or image.state in TERMINAL:
+        if self.over or writer.state in TERMINAL:
             return self._drop(event, "the turn is over")
-        if update.append and image.shelf.closed(artifact.artifact_id):
+        if update.append and writer.has_last_chunk(artifact.artifact_id):
             return self._drop(event, f"artifact {artifact.artifact_id} had its last chunk")
-        if writer.number:
-            writer.append_artifact(event, update)
-        else:
-            self._subject.record(event)
-        return None
+        return self._append(event)
 
     def _reply(self, message: pb.Message) -> None:
         if message.task_id:
@@ -125,26 +116,30 @@ class TurnOutlet:
         self._voice(message)
         if not _sound_message(message):
             _complain("message", message)
-        if self.over or not self._subject.answer(message):
+        if self.over or not self._answers(message):
             raise InvalidAgentResponse("message: this interaction has a task, which must be answered with its status")
         message.ClearField("task_id")
         self.over = True
 
-    def _check_address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
-        writer = self._writer
-        if (given := update.task_id) and given != writer.task_id:
-            raise InvalidAgentResponse(f"the event is for task {given}, the turn is of {writer.task_id}")
-        if (given := update.context_id) and given != writer.context_id:
-            raise InvalidAgentResponse(f"the event is for context {given}, the turn is in {writer.context_id}")
+    def _answers(self, message: pb.Message) -> bool:
+        """Answer a direct turn; False when there is a task already."""
+        direct = self._live.direct
+        return direct is not None and direct.answer(message)
 
-    def _set_address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
-        update.task_id, update.context_id = self._writer.task_id, self._writer.context_id
+    def _check_address(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent) -> None:
+        """Refuse the ids of another task; fill in those of this one."""
+        task_id, context_id = self._writer.task_id, self._writer.context_id
+        if (given := update.task_id) and given != task_id:
+            raise InvalidAgentResponse(f"the event is for task {given}, the turn is of {task_id}")
+        if (given := update.context_id) and given != context_id:
+            raise InvalidAgentResponse(f"the event is for context {given}, the turn is in {context_id}")
+        update.task_id, update.context_id = task_id, context_id
 
     def _voice(self, message: pb.Message) -> None:
         if message.role not in (pb.ROLE_UNSPECIFIED, pb.ROLE_AGENT):
             raise InvalidAgentResponse("message: an agent speaks with ROLE_AGENT")
         message.role = pb.ROLE_AGENT
-        message.message_id = message.message_id or self._subject.shop.ids.new()
+        message.message_id = message.message_id or self._live.services.ids.new()
         message.context_id, message.task_id = self._writer.context_id, self._writer.task_id
 
     def _drop(self, event: pb.StreamResponse, why: str) -> None:
@@ -167,31 +162,32 @@ class TurnOutlet:
 
     def save(self, state: bytes) -> None:
         if not self.over:
-            self._subject.save(state)
+            self._live.save(state)
 
     def internal(self, kind: str, fields: Mapping[str, object]) -> None:
-        shop, task_id = self._subject.shop, self._writer.task_id
+        services, task_id = self._live.services, self._writer.task_id
         name = kind if kind.startswith(_KIND_PREFIX) else _KIND_PREFIX + kind
-        event = InternalEvent(name, task_id, shop.clock.now_ms(), dict(fields))
-        for observe in shop.observers:
+        event = InternalEvent(name, task_id, services.clock.now_ms(), dict(fields))
+        for observe in services.observers:
             try:
                 observe(event)
             except Exception:  # telemetry that is out of order is no reason to fail the task
                 logger.exception("observer.failed", task_id=task_id, kind=name)
 
     async def next_message(self) -> pb.Message:
-        while not (self._inbox or self.over):
-            await self._inbox.arrival()
+        waiting = self._live.waiting
+        while not (waiting or self.over):
+            await waiting.arrival()
         if self.over:
             raise InvalidAgentResponse("the turn is over and hears no further messages")
-        job = self._inbox.take()
-        job.after = self._writer.number
-        self.taken.append(job.number)
-        return job.request.message
+        message = waiting.take()
+        message.after = self._writer.number
+        self.taken.append(message.number)
+        return message.request.message
 
     @property
     def cancel_metadata(self) -> struct_pb2.Struct | None:
-        return self._subject.cancel_metadata
+        return self._live.cancel_metadata
 
 
 def _complain(where: str, message: Message) -> NoReturn:

@@ -1,27 +1,116 @@
-"""Webhooks as operators set them: whether, whereto, how patiently, and with which keys (spec: CAPA-02, SSRF-03)."""
+"""Sections of the settings that check themselves: callers and webhooks (spec: GATE-01, AUTN-04, CAPA-02, SSRF-03)."""
 
 from __future__ import annotations
 
+import json
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, field_validator
+from annotated_types import Ge, Le
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from a2a_server.domain.addresses import Addresses, Network
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.options import Patience
-from a2a_server.protocol.options import NameList, split
+from a2a_server.protocol.names import API_KEY
+from a2a_server.protocol.options import Count, NameList, Seconds, split
 from a2a_server.transport.certificates import certificates_fault
 
-Count = Annotated[int, Ge(1)]
-Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
+HASH = "sha256:"
+DIGITS = 64
 
 _FILE = "file:"
+
+
+def _listed(value: object) -> object:
+    """Read credentials as an environment variable spells them: a JSON array of objects."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('must be a JSON array such as [{"owner": "ann", "hash": "sha256:…"}]') from None
+
+
+def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
+    """Make an error about a setting that is not, or not only, the one being validated."""
+    return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
+
+
+class Credential(BaseModel):
+    """One caller's token or API key, as its hash; `a2ad token` makes both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    owner: str = Field(min_length=1)
+    """Whose tasks the bearer sees."""
+    hash: SecretStr
+    """`sha256:` and the SHA-256 of the secret in hexadecimal digits."""
+    tenant: str = ""
+    """The tenant the caller is bound to."""
+    extended_card: bool = False
+    """Whether the caller may read the extended agent card."""
+
+    @field_validator("hash")
+    @classmethod
+    def _is_a_hash(cls, value: SecretStr) -> SecretStr:
+        kind, _, digits = value.get_secret_value().partition(":")
+        if kind != "sha256" or len(digits) != DIGITS or not set(digits) <= set("0123456789abcdef"):
+            raise ValueError("must be the sha256:… line that `a2ad token` prints, never the secret itself")
+        return value
+
+    @property
+    def digest(self) -> bytes:
+        return bytes.fromhex(self.hash.get_secret_value().removeprefix(HASH))
+
+
+CredentialList = Annotated[tuple[Credential, ...], BeforeValidator(_listed)]
+
+
+class _TokensFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    tokens: CredentialList = ()
+    api_keys: CredentialList = ()
+
+
+class Auth(BaseModel):
+    """Who may call. Without any credential every caller is the one anonymous owner."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tokens: CredentialList = ()
+    """Bearer tokens."""
+    api_keys: CredentialList = ()
+    """API keys."""
+    api_key_header: str = Field(default=API_KEY, pattern=r"^[A-Za-z0-9_-]+$")
+    """The header, or gRPC metadata, that API keys arrive in."""
+    tokens_file: str = ""
+    """A TOML file with more `[[tokens]]` and `[[api_keys]]`, to keep them apart from the other settings."""
+
+    @model_validator(mode="after")
+    def _with_file(self) -> Self:
+        if not self.tokens_file:
+            return self
+        try:
+            found = _TokensFile.model_validate(tomllib.loads(Path(self.tokens_file).read_text("utf-8")))
+        except OSError as error:
+            raise wrong("auth.tokens_file", self.tokens_file, f"cannot be read: {error.strerror}") from None
+        except ValueError:
+            message = "must be a TOML file of [[tokens]] and [[api_keys]] with owner and hash"
+            raise wrong("auth.tokens_file", self.tokens_file, message) from None
+        both = {"tokens": self.tokens + found.tokens, "api_keys": self.api_keys + found.api_keys, "tokens_file": ""}
+        return self.model_copy(update=both)
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        return self.tokens + self.api_keys
 
 
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]

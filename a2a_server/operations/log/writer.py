@@ -1,29 +1,33 @@
 """The one writer of a task's log in this process: numbers events, folds them, commits them in groups (spec: DURA-01).
 
-Events queue while a commit is under way and go together in the next; nothing waits to fill a group. Readers are told
-after the commit, so nothing is visible before it is durable.
+1. `append` numbers an event, folds it into the snapshot and queues it; it makes a commit due.
+2. The commit begins when the loop turns, and takes all that is queued. What comes meanwhile goes with the next one;
+   nothing waits to fill a group.
+3. After the commit the log's readers are told, so nothing is visible before it is durable.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain import pieces
-from a2a_server.domain.pieces import Draft
+from a2a_server.domain.events import next_status_ms, status_event
+from a2a_server.domain.lifecycle import may_move
+from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import Trace
-from a2a_server.operations.turns.batch import Batch, Begun
-from a2a_server.operations.turns.image import TaskImage
-from a2a_server.ports.records import Entry, Lease, Write
+from a2a_server.operations.log.snapshot import Batch, BeginningTurn, Snapshot
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, Write
 from a2a_server.ports.store import Repeated, Store, StoredTask, StoreUnavailable
 
 if TYPE_CHECKING:
     from a2a_server.domain.scope import Scope
-    from a2a_server.operations.log.log import EventLog
+    from a2a_server.operations.log.readers import EventLog, Reader
 
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
 
@@ -40,11 +44,13 @@ logger = structlog.get_logger()
 class TaskWriter:
     """A task being written."""
 
-    # What most writers never come to need stands here: setting it for each would cost more than a status.
+    # What most writers never need has its default here: setting it for each would cost more than a status.
     closed: Exception | None = None
+    """Why nothing more is written, once that is so."""
     on_lost: Callable[[Exception], None] | None = None
+    """Called when a commit failed while nobody was waiting for it."""
     on_owed: Callable[[], None] | None = None
-    """Called when webhooks have become payable; where nobody wants to know, none are owed (PAID-01)."""
+    """Called when webhooks have become payable; without it none are owed (PAID-01)."""
     patient = False
     """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
     _scheduled = False
@@ -56,121 +62,147 @@ class TaskWriter:
     _kicked: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
 
-    def __init__(self, store: Store, log: EventLog, scope: Scope, task: StoredTask | Draft, pending_limit: int) -> None:
+    def __init__(self, store: Store, log: EventLog, scope: Scope, record: StoredTask, pending_limit: int) -> None:
+        """Go on where `record` ends. One with number 0 is a task that is to be created."""
         self.scope = scope
-        if isinstance(task, Draft):
-            self.task_id, self.context_id = task.task_id, task.context_id
-            self.number = self.durable = self.epoch = 0
-            self.image = TaskImage(task)
-        else:
-            self.task_id, self.context_id = task.task.id, task.task.context_id
-            self.number = self.durable = task.number
-            self.epoch = task.epoch
-            self.image = TaskImage(task.task)
-        self.committed = self.number > 0
+        self.task_id, self.context_id = record.task.id, record.task.context_id
+        self.number = self.durable = record.number
+        """The last event that was queued, and the last that was committed."""
+        self.committed = record.number > 0
+        self._epoch = record.epoch
         self._ours = not self.committed
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
         self._store = store
         self._log = log
         self._pending_limit = pending_limit
-        self.batch = Batch()
-        """What the next commit will hold. What goes there directly goes along; it makes no commit due."""
+        self._snapshot = Snapshot(record.task)
+        self._batch = Batch()
 
-    # -- the log, and what makes a commit due
+    # -- the task with all that is queued
+
+    @property
+    def state(self) -> int:
+        return self._snapshot.state
+
+    @property
+    def status_ms(self) -> int:
+        return self._snapshot.status_ms
+
+    @property
+    def stop(self) -> str | None:
+        """Why the server itself stopped the turn, "" if the agent did; None when it has not been seen to stop."""
+        return self._snapshot.stop
+
+    @property
+    def head(self) -> pb.Task:
+        """The task without its artifacts, to be read only."""
+        return self._snapshot.head
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether all of it is durable."""
+        return self.durable == self.number
+
+    def wire(self) -> bytes:
+        """The task, serialised."""
+        return self._snapshot.wire()
+
+    def copy(self) -> pb.Task:
+        """The task, for the caller to own."""
+        return self._snapshot.copy()
+
+    def view(self) -> Callable[[], pb.Task]:
+        """A function that makes a copy of the task as it is now. A new task is copied only when that is called."""
+        if 0 < self.number == len(self._batch.entries):
+            return partial(_folded, tuple(self._batch.entries))
+        return partial(_itself, self._snapshot.copy())
+
+    def has_last_chunk(self, artifact_id: str) -> bool:
+        """Whether the artifact is complete (ARTF-03)."""
+        return self._snapshot.has_last_chunk(artifact_id)
+
+    def follow(self) -> Reader:
+        """A reader of the whole log, whatever has become of it so far."""
+        return self._log.reader(self.task_id, 0, head=self.durable, error=self.closed)
+
+    # -- what makes a commit due
 
     def append(self, event: pb.StreamResponse) -> int:
         """Number an event, fold it into the task and queue it; returns its number."""
         if self.closed is not None:
             return self.number
         wire = event.SerializeToString()
-        self.image.fold(event, len(wire))
-        return self._queue(wire, event)
+        self._snapshot.fold(event, len(wire))
+        self.number += 1
+        self._batch.entries.append(Entry(self.number, wire, event))
+        self._schedule()
+        return self.number
 
-    def create(self, lease: Lease, begun: Begun) -> None:
-        """The first event, the task as it stands; with it its creator takes the right to write, and its turn begins."""
-        if self.closed is not None:
-            return
-        begun.number = self._queue(pieces.creation(self.image.created()))
+    def create(self, lease: Lease, turn: BeginningTurn) -> None:
+        """Append the task itself as the first event; its creator takes the right to write, and a turn begins."""
+        event = pb.StreamResponse()
+        event.task.CopyFrom(self._snapshot.head)
+        turn.number = self.append(event)
         self.claim(lease)
-        self.batch.begin(begun)
+        self._batch.begin(turn)
 
-    def append_status(self, event: pb.StreamResponse, status: pb.TaskStatus, at_ms: int) -> None:
-        """`append` for a status event, by somebody who knows that it is one, and its time."""
-        if self.closed is None:
-            self.image.fold_status(status, at_ms)
-            self._queue(event.SerializeToString(), event)
-
-    def append_plain_status(self, state: int, at_ms: int) -> None:
-        """`append_status` for one that says nothing but when."""
-        if self.closed is None:
-            image = self.image
-            self._queue(pieces.update(image.ids, image.fold_plain_status(state, at_ms)))
-
-    def append_artifact(self, event: pb.StreamResponse, update: pb.TaskArtifactUpdateEvent) -> None:
-        """`append` for an artifact event, by somebody who knows that it is one."""
-        if self.closed is None:
-            wire = event.SerializeToString()
-            self.image.fold_artifact(update, len(wire))
-            self._queue(wire, event)
-
-    def _queue(self, wire: bytes, event: pb.StreamResponse | None = None) -> int:
-        number = self.number = self.number + 1
-        self.batch.entries.append(Entry(number, wire, event))
-        if not (self._scheduled or self._draining):
-            self._schedule()
-        return number
-
-    def claim(self, lease: Lease) -> None:
-        """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
-        self.epoch += 1
-        self.batch.claim = lease
+    def move(self, state: int, now_ms: int, message: pb.Message | None = None) -> None:
+        """Give the task a status on the server's own account, unless its lifecycle forbids it (STAT-04)."""
+        if may_move(self.state, state):
+            at_ms = next_status_ms(self.status_ms, now_ms)
+            self.append(status_event(self.task_id, self.context_id, state, at_ms, message))
 
     def end(self, numbers: Iterable[int]) -> None:
-        """Turns are over."""
-        self.batch.end(numbers)
+        """End turns."""
+        self._batch.end(numbers)
         self._schedule()
 
     def save(self, state: bytes) -> None:
-        self.batch.state = state
+        """Keep what the agent saved."""
+        self._batch.state = state
         self._schedule()
+
+    # -- what goes along with the next commit
+
+    def claim(self, lease: Lease) -> None:
+        """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
+        self._epoch += 1
+        self._batch.claim = lease
+
+    def begin(self, turn: BeginningTurn) -> None:
+        """Record that a turn begins, or waits for its turn."""
+        self._batch.begin(turn)
+
+    def register(self, hook: PushConfig) -> None:
+        """Add a push config that must be there before the next event (SEND-07)."""
+        self._batch.register(hook)
+
+    def leave_receipt(self, once: Receipt, now_ms: int) -> None:
+        """Let the commit succeed only if nobody has sent this before (ONCE-01). It has room for one receipt."""
+        self._batch.leave_receipt(once, now_ms)
+
+    @property
+    def has_receipt(self) -> bool:
+        return self._batch.has_receipt
 
     def caused_by(self, trace: Trace | None) -> None:
         """Say to which trace the events belong from here on (TRAC-01)."""
-        self.batch.caused_by(trace, self.number + 1)
+        self._batch.caused_by(trace, self.number + 1)
 
     def close(self, error: Exception) -> None:
         """Write nothing more from here on; what waits is dropped."""
         self.closed = error
-        self.batch.drop()
+        self._batch.drop()
         if self._pausing is not None and not self._pausing.done():
             self._pausing.set_result(None)
         self._tell_waiters()
 
     # -- back-pressure and durability
 
-    def hold(self) -> None:
-        """Schedule no commit for now: whoever says so drains, or lets go before the loop turns."""
-        self._scheduled = True
-
-    def let_go(self) -> None:
-        self._scheduled = False
-        if self._dirty:
-            self._schedule()
-
-    @property
-    def unwritten(self) -> Sequence[Entry]:
-        """The log of a task of which nothing is under way to the store; none when something is."""
-        return () if self.durable or self._committing else self.batch.entries
-
-    @property
-    def at_rest(self) -> bool:
-        """Whether the image is exactly what is durable."""
-        return self.durable == self.number
-
     @property
     def _dirty(self) -> bool:
         # Without a task there is nothing to add to.
-        return not self.batch.empty and self.number > 0 and self.closed is None
+        return not self._batch.empty and self.number > 0 and self.closed is None
 
     def _schedule(self) -> None:
         if not self._scheduled and not self._draining:
@@ -219,7 +251,7 @@ class TaskWriter:
     @property
     def pressed(self) -> bool:
         """Whether `room` might wait; few turns ever need to ask."""
-        pending = len(self.batch.entries)
+        pending = len(self._batch.entries)
         return pending > _BURST or pending >= self._pending_limit
 
     async def room(self) -> None:
@@ -234,7 +266,7 @@ class TaskWriter:
                 for _ in range(_STEPS_TO_THE_DOOR):
                     await asyncio.sleep(0)
                 self._breathed = now
-        while len(self.batch.entries) >= self._pending_limit:
+        while len(self._batch.entries) >= self._pending_limit:
             await self._next_commit()
 
     async def _next_commit(self) -> None:
@@ -250,7 +282,7 @@ class TaskWriter:
                 waiter.set_result(None)
 
     async def _commit(self) -> None:
-        write = self.batch.take(self.scope, self.task_id, self.durable, self.epoch, self.image)
+        write = self._batch.take(self.scope, self.task_id, self.durable, self._epoch, self._snapshot)
         write.notify = self.on_owed is not None
         self._committing = True
         owed = False
@@ -304,3 +336,13 @@ class TaskWriter:
         self._pausing = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._pausing], timeout=seconds)
         self._pausing = None
+
+
+def _folded(entries: Sequence[Entry]) -> pb.Task:
+    task = pb.Task()
+    fold(task, (entry.event for entry in entries))
+    return task
+
+
+def _itself(task: pb.Task) -> pb.Task:
+    return task

@@ -1,4 +1,4 @@
-"""Settings as TOML: those in effect, and an example that explains each (spec: OPER-05)."""
+"""What a command is told: flags over environment over file; and all of it printed as TOML (spec: OPER-05)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,35 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
+import click
 from pydantic import SecretStr
 
-from a2a_server.settings import Credential, Settings
+from a2a_server.settings import Credential, Settings, SettingsError, load
 from a2a_server.settings.sources import Loaded, is_section, sections
 
+CONFIG_HELP: Final = "Settings file (TOML); otherwise $A2A_CONFIG, or a2ad.toml if it is here."
 WIDTH = 110
+
+
+class Unusable(click.ClickException):
+    """The server was told something it cannot work with."""
+
+    exit_code = 2
+
+
+def settings_from(flags: dict[str, Any], path: str | None) -> Loaded:
+    """Read the settings; flags that are None were not given."""
+    try:
+        return load(_given(flags), config=path)
+    except SettingsError as error:
+        raise Unusable(str(error)) from None
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    found = {name: _given(value) if isinstance(value, dict) else value for name, value in flags.items()}
+    return {name: value for name, value in found.items() if value not in (None, {})}
 
 
 def effective(loaded: Loaded) -> str:
@@ -30,7 +51,7 @@ def effective(loaded: Loaded) -> str:
     return "\n".join(lines).strip() + "\n"
 
 
-class Entry(NamedTuple):
+class SettingEntry(NamedTuple):
     """One setting, as people read it."""
 
     name: str
@@ -39,32 +60,32 @@ class Entry(NamedTuple):
     meaning: str
 
 
-class Group(NamedTuple):
+class SettingGroup(NamedTuple):
     """A table of the settings file; the nameless one comes first."""
 
     section: str
     about: str
-    entries: Sequence[Entry]
+    entries: Sequence[SettingEntry]
 
 
-def groups() -> Iterator[Group]:
+def groups() -> Iterator[SettingGroup]:
     """Yield every setting but the credentials, which are tables of their own."""
     for section, model in sections():
         meanings = _meanings(model)
         entries = [
-            Entry(name, _toml(value), meanings.get(name, ""))
+            SettingEntry(name, _toml(value), meanings.get(name, ""))
             for name, value in _values(Settings(), section)
             if name not in ("tokens", "api_keys")
         ]
-        yield Group(section, inspect.getdoc(model) or "", entries)
+        yield SettingGroup(section, inspect.getdoc(model) or "", entries)
 
 
-def credential() -> Iterator[Entry]:
+def credential() -> Iterator[SettingEntry]:
     """Yield the members of a credential, with samples."""
     samples = {"owner": "ann", "hash": "sha256:…", "tenant": "", "extended_card": False}
     meanings = _meanings(Credential)
     for name, value in samples.items():
-        yield Entry(name, _toml(value), meanings[name])
+        yield SettingEntry(name, _toml(value), meanings[name])
 
 
 def example_file() -> str:

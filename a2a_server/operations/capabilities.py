@@ -1,4 +1,4 @@
-"""What the card declares decides what may be called (spec: CAPA, SEND-04)."""
+"""Refuses calls that the agent card does not offer (spec: CAPA, SEND-04)."""
 
 from __future__ import annotations
 
@@ -10,47 +10,48 @@ from a2a_server.domain.validation import check_send, is_plain
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.push.configs import INLINE, ConfigIntake
-from a2a_server.ports.agent import SKILL_KEY, AgentPort, Plan
+from a2a_server.operations.services import Services
+from a2a_server.ports.agent import SKILL_KEY, Plan
 from a2a_server.protocol.errors import A2AError, Reason, refuse
 from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 
 
-class Gates:
-    """Refuses, before anything has happened, what this agent does not do."""
+class Capabilities:
+    """What the card declares. Its checks come before a call has any effect."""
 
-    def __init__(self, agent: AgentPort, card: pb.AgentCard, desk: ConfigIntake | None = None) -> None:
-        self._agent = agent
-        self._desk = desk
-        self._capabilities = card.capabilities
+    def __init__(self, services: Services, card: pb.AgentCard) -> None:
+        self._services = services
+        self._declared = card.capabilities
         self._results = any(extension.uri == INPUT_REQUEST_URI for extension in card.capabilities.extensions)
         self._default_modes = tuple(card.default_input_modes)
         self._skill_modes = {skill.id: (*self._default_modes, *skill.input_modes) for skill in card.skills}
         self._alike = all(set(modes) == set(self._default_modes) for modes in self._skill_modes.values())
         self._only = next(iter(self._skill_modes.values())) if len(self._skill_modes) == 1 else self._default_modes
 
-    def streaming(self) -> None:
-        if not self._capabilities.streaming:
+    def require_streaming(self) -> None:
+        if not self._declared.streaming:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent does not stream.")
 
-    def push(self) -> ConfigIntake:
-        if self._desk is None:
+    def require_push(self) -> ConfigIntake:
+        if self._services.desk is None:
             text = "This server does not deliver push notifications."
             raise A2AError(Reason.PUSH_NOTIFICATION_NOT_SUPPORTED, text)
-        return self._desk
+        return self._services.desk
 
-    def extended_card(self) -> None:
-        if not self._capabilities.extended_agent_card:
+    def require_extended_card(self) -> None:
+        if not self._declared.extended_agent_card:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.")
 
-    def send(self, call: Call, request: pb.SendMessageRequest) -> Plan:
-        """Everything that can be wrong with a message, before it has any effect (GEN-03); the plan for a new task."""
+    def check_send(self, call: Call, request: pb.SendMessageRequest) -> Plan:
+        """Refuse whatever can be wrong with a message (GEN-03). Returns the agent's plan for a new task."""
         if not (plain := is_plain(request)):
             check_send(request, tenant=call.scope.tenant)
-        plan = self._agent.plan(request, b"")
-        if (call.extensions or not plan.sound) and (faults := self._agent.check(request, call.extensions)):
+        agent = self._services.agent_for(call.scope.tenant)
+        plan = agent.plan(request, b"")
+        if (call.extensions or not plan.sound) and (faults := agent.check(request, call.extensions)):
             refuse(faults)
         if not plain and request.configuration.HasField("task_push_notification_config"):
-            desk, config = self.push(), request.configuration.task_push_notification_config
+            desk, config = self.require_push(), request.configuration.task_push_notification_config
             choose_scheme(config, call.schemes, INLINE)
             desk.check(config, INLINE)
         modes = self._modes(request)
@@ -59,7 +60,7 @@ class Gates:
         return plan
 
     def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:
-        """What the agent takes, and what the addressed skill takes besides."""
+        """The media types that the agent accepts, and those that the addressed skill accepts besides."""
         if self._alike:
             return self._default_modes
         named = request.metadata.fields.get(SKILL_KEY)

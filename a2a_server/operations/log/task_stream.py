@@ -10,7 +10,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.operations.call import Ending, Entries, Take
-from a2a_server.operations.log.log import Reader, portion
+from a2a_server.operations.log.readers import Reader, portion
 from a2a_server.operations.rpc.stream import Relay
 from a2a_server.ports.records import MESSAGE
 from a2a_server.ports.store import StoredTask
@@ -69,7 +69,7 @@ class Replay:
         first, full = True, True
         reader.position = cursor
         while full:
-            found = await self.relay.shop.store.entries(task_id, reader.position, _BATCH)
+            found = await self.relay.services.store.entries(task_id, reader.position, _BATCH)
             _check_unbroken(found, reader.position, head)
             entries = portion(found)
             full = len(found) == _BATCH or len(entries) < len(found)
