@@ -17,12 +17,12 @@ from pydantic import SecretStr
 from a2a_server.settings import Credential, Settings, SettingsError, load
 from a2a_server.settings.sources import Loaded, is_section, sections
 
-CONFIG_HELP: Final = "Settings file (TOML); otherwise $A2A_CONFIG, or a2ad.toml if it is here."
+CONFIG_HELP: Final = "Settings file (TOML).  [default: $A2A_CONFIG, or a2ad.toml in this folder]"
 WIDTH = 110
 
 
 class Unusable(click.ClickException):
-    """The server was told something it cannot work with."""
+    """The command line or a setting is wrong."""
 
     exit_code = 2
 

@@ -100,12 +100,12 @@ def spoken_of(settings: Settings) -> CompatOptions:
 
 
 def log_internal(event: InternalEvent) -> None:
-    """Agents' internal events are for whoever looks closely (INTL-02)."""
+    """Log the internal events of agents, at debug level (INTL-02)."""
     log.debug(event.kind, task_id=event.task_id, **{f"agent_{name}": value for name, value in event.fields.items()})
 
 
 class UnusableKeys(Exception):  # noqa: N818 - a verdict on the settings
-    """A key in the settings is none; the message names the setting."""
+    """A key in the settings cannot be used; the message names the setting."""
 
 
 def forms_of() -> Mapping[str, WebhookForm]:
@@ -118,7 +118,7 @@ def forms_of() -> Mapping[str, WebhookForm]:
 
 
 def delivery_of(settings: Settings, clock: Clock, issuer: str) -> PushOptions | None:
-    """None where webhooks are switched off. `issuer` signs them unless the settings name another."""
+    """How webhooks are sent; None if they are switched off. `issuer` signs them unless the settings name another."""
     push = settings.push
     if not push.enabled:
         return None
@@ -147,15 +147,15 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
     )
 
 
-def books_of(settings: Settings) -> PushAdmin:
-    """What operators look into; a server may be using the same file."""
+def push_admin_of(settings: Settings) -> PushAdmin:
+    """What `a2ad push` works on; a server may be using the same file."""
     if settings.store == MEMORY:
-        raise StoreRefused("store = 'memory:': what it holds is known to the server's own process alone")
+        raise StoreRefused("store = 'memory:': only the server's own process can read it")
     return SqlitePushAdmin(Path(settings.store.removeprefix(SQLITE)))
 
 
 def documents_of(settings: Settings) -> Mapping[str, bytes]:
-    """What the HTTP door shows to whoever verifies signatures (PAID-05)."""
+    """What the HTTP door publishes for receivers that verify signatures (PAID-05)."""
     keys = _keys(signing_keys, settings.push.signing_keys) if settings.push.enabled else ()
     return {JWKS_PATH: orjson.dumps(jwks(keys))} if keys else {}
 
@@ -190,7 +190,7 @@ def issuer_of(settings: Settings, base: str, grpc: Address) -> str:
 
 
 def reachable(address: Address) -> Address:
-    """A wildcard is nowhere that a client could go."""
+    """Replace a wildcard, which no client can connect to, by the name of this host."""
     return Address(socket.gethostname(), address.port) if address.host in WILDCARDS else address
 
 

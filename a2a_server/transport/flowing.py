@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import struct
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
-from typing import Any, NoReturn, Protocol, cast
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 import structlog
 from google.protobuf.message import Message
@@ -20,6 +20,8 @@ from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason, deadline_exceeded
 from a2a_server.protocol.names import REPLAY_URI
 from a2a_server.transport.streams import OpenStream, OpenStreams
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -105,8 +107,7 @@ async def limited(items: AsyncIterator[Entries], deadline: float, context: Waiti
     # A timeout around the whole loop would strike while the reader, and not we, is at work.
     async with aclosing(cast("Any", items)):
         while True:
-            async with until(deadline, context):
-                entries = await anext(items, None)
+            entries = await in_time(anext(items, None), deadline, context)
             if entries is None:
                 return
             yield entries
@@ -116,11 +117,10 @@ def deadline_of(context: Waiting) -> float | None:
     return None if context.timeout is None else asyncio.get_running_loop().time() + context.timeout
 
 
-@asynccontextmanager
-async def until(deadline: float | None, context: Waiting) -> AsyncIterator[None]:
-    """Nothing inside raises `TimeoutError` of its own: the pipeline lets only `A2AError` out."""
+async def in_time(work: Awaitable[T], deadline: float | None, context: Waiting) -> T:
+    """Wait until the deadline; the work raises no `TimeoutError` of its own: the pipeline lets only `A2AError` out."""
     try:
         async with asyncio.timeout_at(deadline):
-            yield
+            return await work
     except TimeoutError:
         raise deadline_exceeded(context.timeout or 0) from None

@@ -14,7 +14,7 @@ from a2a_server.operations.call import Take
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
-from a2a_server.transport.flowing import Waiting, deadline_of, limited, until
+from a2a_server.transport.flowing import Waiting, deadline_of, in_time, limited
 from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, Stream
 
 PATIENCE = 1.0
@@ -45,20 +45,16 @@ class LocalUpstream:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
         credentials = Credentials(context.metadata)
         await _THE_OTHERS
-        if context.timeout is None:
-            reply = await self._pipeline.unary(method.name, request, credentials)
-        else:
-            async with until(deadline_of(context), context):
-                reply = await self._pipeline.unary(method.name, request, credentials)
+        work = self._pipeline.unary(method.name, request, credentials)
+        reply = await (work if context.timeout is None else in_time(work, deadline_of(context), context))
         await _THE_OTHERS
         return LocalAnswer(reply.message, reply.metadata)
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalStream:
         deadline = deadline_of(context)
-        async with until(deadline, context):
-            credentials = Credentials(context.metadata)
-            stream = await self._pipeline.stream(method.name, request, credentials, shows_numbers=True)
-        return LocalStream(stream, deadline, context)
+        credentials = Credentials(context.metadata)
+        opening = self._pipeline.stream(method.name, request, credentials, shows_numbers=True)
+        return LocalStream(await in_time(opening, deadline, context), deadline, context)
 
     async def ready(self) -> bool:
         """Whether the server takes calls and its store answers."""
@@ -71,8 +67,7 @@ class LocalUpstream:
 
     async def _probe(self) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
-                await self._store.ping()
+            await asyncio.wait_for(self._store.ping(), PATIENCE)
         except (StoreUnavailable, TimeoutError):
             return False
         return True

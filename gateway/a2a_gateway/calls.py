@@ -174,8 +174,7 @@ async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
         raise _too_large(options)
     await _ask_for_body(request)
     try:
-        async with asyncio.timeout(options.body_timeout):
-            return await _read_slowly(request, options)
+        return await asyncio.wait_for(_read_slowly(request, options), options.body_timeout)
     except TimeoutError:
         text = f"The body did not arrive within {options.body_timeout:g} seconds."
         raise A2AError(Reason.REQUEST_TIMEOUT, text) from None

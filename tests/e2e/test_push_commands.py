@@ -150,14 +150,14 @@ async def test_the_same_without_a_server_and_what_is_dropped_stays_dropped(tmp_p
         (
             ["list", "--store", "memory:"],
             1,
-            "Error: store = 'memory:': what it holds is known to the server's own process alone\n",
+            "Error: store = 'memory:': only the server's own process can read it\n",
         ),
-        (["retry"], 2, "Error: say which configs: --task ID, --parked or --all\n"),
-        (["drop", "--all", "--parked"], 2, "Error: say which configs: --task ID, --parked or --all\n"),
+        (["retry"], 2, "Error: choose the configs: --task ID, --parked or --all\n"),
+        (["drop", "--all", "--parked"], 2, "Error: choose the configs: --task ID, --parked or --all\n"),
         (
             ["list", "--config-id", "c"],
             2,
-            "Error: --config-id needs --task: ids of configs are the clients' own, and tell nothing alone\n",
+            "Error: --config-id needs --task: different tasks may have configs with the same id\n",
         ),
     ],
 )

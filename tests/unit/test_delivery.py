@@ -14,7 +14,7 @@ from a2a_server.adapters.defaults import SystemClock
 from a2a_server.operations.push.bodies import form_of
 from a2a_server.operations.push.options import Patience
 from a2a_server.ports.store import StoreRefused
-from a2a_server.serve.parts import UnusableKeys, books_of, delivery_of, documents_of, forms_of
+from a2a_server.serve.parts import UnusableKeys, delivery_of, documents_of, forms_of, push_admin_of
 from a2a_server.settings import Settings, load
 from a2a_server.settings.sections import Push
 
@@ -118,4 +118,4 @@ def test_without_keys_there_is_no_page_of_keys() -> None:
 
 def test_books_are_those_of_a_file() -> None:
     with pytest.raises(StoreRefused, match="memory:"):
-        books_of(Settings(store="memory:"))
+        push_admin_of(Settings(store="memory:"))
