@@ -5,8 +5,6 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_server.adapters.sqlite.push_books import PushBooks
-
 from a2a_gateway.app import OPEN_STREAMS, create_app
 from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
@@ -18,6 +16,7 @@ from a2a_server.adapters.defaults import Anonymous, SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore, schema
+from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.agents.output import LINGER
 from a2a_server.domain.addresses import Addresses
@@ -81,13 +80,13 @@ __all__ = [
     "MemoryStore",
     "OldOptions",
     "Position",
-    "PushBooks",
     "PushOptions",
     "PushRelay",
     "Scope",
     "Sealing",
     "Secret",
     "Signer",
+    "SqlitePushAdmin",
     "SqliteStore",
     "StartError",
     "StaticAuthenticator",
