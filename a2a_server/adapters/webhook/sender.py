@@ -22,6 +22,18 @@ from a2a_server.domain.webhooks import Policy, Target, faults_of, target_of
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import Notice, Outcome, PushConfig
 from a2a_server.protocol.errors import Violation
+from a2a_server.protocol.names import (
+    AUTHORIZATION_HEADER,
+    CURRENT,
+    DELIVERY_ID_HEADER,
+    EVENT_NUMBER_HEADER,
+    LEGACY,
+    SIGNATURE_HEADER,
+    TASK_ID_HEADER,
+    TEXT,
+    TOKEN_HEADER,
+    VERSION_HEADER,
+)
 
 logger = structlog.get_logger()
 
@@ -123,7 +135,7 @@ class WebhookSender:
         deadline = asyncio.get_running_loop().time() + self._timeout
         glue = "&" if "?" in target.path else "?"
         url = URL(f"{target.url}{glue}{_CHALLENGE_PARAMETER}={token}", encoded=True)
-        headers = {"User-Agent": self._user_agent, "Accept": "text/plain", "Accept-Encoding": "identity"}
+        headers = {"User-Agent": self._user_agent, "Accept": TEXT, "Accept-Encoding": "identity"}
         async with asyncio.timeout_at(deadline):
             response = await self._ready().request("GET", url, headers)
         answer = await spend(response, deadline, _MOST_CHALLENGE)
@@ -144,13 +156,13 @@ def headers_of(notice: Notice, user_agent: str, sign: Sign | None) -> dict[str, 
         "Content-Type": notice.content_type,
         "User-Agent": user_agent,
         "Accept-Encoding": "identity",
-        "A2A-Version": "1.0" if notice.hook.version == "1.0" else "0.3",  # the draft calls itself 0.3, too
-        "A2A-Task-Id": _visible(notice.task_id),
-        "A2A-Event-Number": str(notice.number),
-        "A2A-Delivery-Id": _visible(notice.delivery_id),
+        VERSION_HEADER: CURRENT if notice.hook.version == CURRENT else LEGACY,  # the draft calls itself 0.3, too
+        TASK_ID_HEADER: _visible(notice.task_id),
+        EVENT_NUMBER_HEADER: str(notice.number),
+        DELIVERY_ID_HEADER: _visible(notice.delivery_id),
     }
     if token := notice.hook.config.token:
-        headers["X-A2A-Notification-Token"] = token
+        headers[TOKEN_HEADER] = token
     if notice.trace is not None:
         headers |= notice.trace.headers()
     headers |= _authorization(notice, sign(notice) if sign else "")
@@ -162,10 +174,10 @@ def _authorization(notice: Notice, signature: str) -> dict[str, str]:
     authentication = notice.hook.config.authentication
     scheme, credentials = authentication.scheme, authentication.credentials
     if signature and not credentials and scheme.lower() in {"", _BEARER}:
-        return {"Authorization": f"Bearer {signature}"}
-    headers = {"X-A2A-Signature": signature} if signature else {}
+        return {AUTHORIZATION_HEADER: f"Bearer {signature}"}
+    headers = {SIGNATURE_HEADER: signature} if signature else {}
     if scheme:
-        headers["Authorization"] = f"{scheme} {credentials}".rstrip()
+        headers[AUTHORIZATION_HEADER] = f"{scheme} {credentials}".rstrip()
     return headers
 
 

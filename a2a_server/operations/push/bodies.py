@@ -10,9 +10,10 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.reducer import fold, trim
 from a2a_server.operations.push.configs import ConfigIntake
-from a2a_server.operations.push.options import CURRENT, PushOptions, WebhookForm
+from a2a_server.operations.push.options import PushOptions, WebhookForm
 from a2a_server.ports.push import Delivery, Notice
 from a2a_server.ports.store import Store
+from a2a_server.protocol.names import CURRENT
 
 _BATCH = 256
 

@@ -10,8 +10,6 @@ from google.protobuf.message import Message
 
 from a2a_server.ports.push import PushSender, Sealer
 
-CURRENT = "1.0"
-
 
 class WebhookForm(NamedTuple):
     """How webhooks look to the clients of one version."""
