@@ -14,8 +14,8 @@ import pytest
 from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
-from a2a_gateway.channel import ChannelUpstream, connections, failures
-from a2a_gateway.channel.failures import is_read
+from a2a_gateway.channel import ChannelUpstream, call_failures, endpoints
+from a2a_gateway.channel.call_failures import is_read
 from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
@@ -73,7 +73,7 @@ async def test_a_read_is_not_tried_for_ever() -> None:
 
 
 async def test_a_read_is_not_tried_beyond_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(call_failures, "FIRST_PAUSE", 60.0)
     flaky = Flaky(99)
     async with open_door({"GetTask": flaky}) as door, channel_to(door.address.port) as to:
         assert (await refused(get(to, CallContext({}, 5)))).message == "Not now."
@@ -194,7 +194,7 @@ class Dns(asyncio.DatagramProtocol):
 
 
 async def test_a_name_that_becomes_known_is_noticed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "RENEWAL", 0.1)
+    monkeypatch.setattr(endpoints, "RENEWAL", 0.1)
     loop = asyncio.get_running_loop()
     async with several("a") as (door,):
         transport, dns = await loop.create_datagram_endpoint(Dns, local_addr=("127.0.0.1", 0))

@@ -14,8 +14,8 @@ import pytest
 from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
-from a2a_gateway.channel import ChannelUpstream, stream
-from a2a_gateway.channel.connections import LESSON, Capacity
+from a2a_gateway.channel import ChannelUpstream, channel_stream
+from a2a_gateway.channel.endpoints import LESSON, Capacity
 from a2a_gateway.upstream import CallContext, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call, Entries, Operation
@@ -97,7 +97,7 @@ async def test_streams_get_another_connection_when_one_carries_enough() -> None:
 @pytest.mark.req("DOOR-01")
 async def test_a_server_that_takes_less_than_expected_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """And from then on nobody waits for it."""
-    monkeypatch.setattr(stream, "QUEUE", 0.2)
+    monkeypatch.setattr(channel_stream, "QUEUE", 0.2)
     async with waiting(3) as (server, to), AsyncExitStack() as stack:
         await asyncio.gather(*(subscribed(to, stack) for _ in range(10)))
         assert server.begun == 10

@@ -17,7 +17,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from grpc import ChannelConnectivity as State
 
 from a2a_gateway.channel.arguments import UnusableOptions, arguments_of, credentials_of
-from a2a_gateway.channel.failures import Reachability
+from a2a_gateway.channel.call_failures import Reachability
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions, target_of
 
@@ -63,7 +63,7 @@ class Capacity:
         self._until = time.monotonic() + LESSON
 
 
-class Connection:
+class ChannelConnection:
     """A channel with its own connection. It keeps its callables, because making one is expensive."""
 
     def __init__(self, dial: Dial) -> None:
@@ -113,16 +113,16 @@ class ConnectionPool:
         self._dial = dial
         self._capacity = capacity
         self._most = most
-        self.first = Connection(dial)
+        self.first = ChannelConnection(dial)
         self._connections = [self.first]
 
-    def pick(self) -> tuple[Connection, bool] | None:
+    def pick(self) -> tuple[ChannelConnection, bool] | None:
         """Return a connection with room and whether it is connected; None when all are full and no more are allowed.
 
         A new one is opened when all are full. The first ones are filled first; gRPC closes a connection that was idle
         for half an hour.
         """
-        spare: Connection | None = None
+        spare: ChannelConnection | None = None
         most = self._capacity.calls
         for connection in self._connections:
             if connection.calls < most:
@@ -130,11 +130,11 @@ class ConnectionPool:
                     return connection, True
                 spare = spare or connection
         if spare is None and len(self._connections) < self._most:
-            spare = Connection(self._dial)
+            spare = ChannelConnection(self._dial)
             self._connections.append(spare)
         return None if spare is None else (spare, False)
 
-    def __iter__(self) -> Iterator[Connection]:
+    def __iter__(self) -> Iterator[ChannelConnection]:
         return iter(self._connections)
 
 
@@ -167,7 +167,7 @@ class Endpoint:
     def state(self) -> State:
         return self.pools["reads"].first.state()
 
-    def connections(self) -> Iterator[Connection]:
+    def connections(self) -> Iterator[ChannelConnection]:
         for pool in self.pools.values():
             yield from pool
 
@@ -191,7 +191,7 @@ class Endpoints:
         self._endpoints = [Endpoint(address, options) for address in options.addresses]
         self._turn = 0
 
-    async def connection(self, kind: CallKind, patience: float) -> tuple[Endpoint, Connection]:
+    async def connection(self, kind: CallKind, patience: float) -> tuple[Endpoint, ChannelConnection]:
         """Return a connection to the next address that is connected; wait while one may connect soon.
 
         When none can, return one whose call will fail with the reason. So no call is sent to an address that does not
@@ -219,7 +219,7 @@ class Endpoints:
         return (*endpoints[self._turn :], *endpoints[: self._turn])
 
     @staticmethod
-    def _look(endpoints: Sequence[Endpoint], kind: CallKind) -> tuple[int, tuple[Endpoint, Connection] | None]:
+    def _look(endpoints: Sequence[Endpoint], kind: CallKind) -> tuple[int, tuple[Endpoint, ChannelConnection] | None]:
         """Return the best connection now, and its rank; None when all are full."""
         least, best = _HOPELESS + 1, None
         for endpoint in endpoints:

@@ -13,10 +13,10 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from grpc import ChannelConnectivity as State
 
-from a2a_gateway.channel.connections import Connection, Endpoint, Endpoints
+from a2a_gateway.channel.call_failures import Reachability, away, is_read, pairs, pauses, refusal_of
 from a2a_gateway.channel.endings import BatchReader, EndCheck
+from a2a_gateway.channel.endpoints import ChannelConnection, Endpoint, Endpoints
 from a2a_gateway.channel.event_numbers import EventNumbers, NumberedItem
-from a2a_gateway.channel.failures import Reachability, away, is_read, pairs, pauses, refusal_of
 from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions
@@ -55,7 +55,7 @@ class StreamAttempt:
     def __init__(self, endpoints: Endpoints, patience: float) -> None:
         self._endpoints = endpoints
         self._patience = patience
-        self._connection: Connection | None = None
+        self._connection: ChannelConnection | None = None
         self._taken = False
         self._reachability: Reachability | None = None
         self.sent = False
@@ -81,7 +81,7 @@ class StreamAttempt:
         self._taken = True
         return await self._send(request.message)
 
-    async def _is_taken(self, endpoint: Endpoint, connection: Connection, end: float) -> bool:
+    async def _is_taken(self, endpoint: Endpoint, connection: ChannelConnection, end: float) -> bool:
         """Wait until the upstream accepts the call; False = try another connection."""
         while True:
             with suppress(TimeoutError):
