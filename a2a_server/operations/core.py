@@ -10,7 +10,7 @@ from a2a_server.operations.call import Operation
 from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
-from a2a_server.operations.log.task_stream import Replay
+from a2a_server.operations.log.task_stream import TaskStreams
 from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.push.desk import PushDesk
 from a2a_server.operations.push.relay import PushRelay
@@ -21,8 +21,7 @@ from a2a_server.operations.rpc.push_configs import (
     GetTaskPushNotificationConfig,
     ListTaskPushNotificationConfigs,
 )
-from a2a_server.operations.rpc.send import SendMessage
-from a2a_server.operations.rpc.stream import Relay, SendStreamingMessage
+from a2a_server.operations.rpc.send import SendMessage, SendStreamingMessage
 from a2a_server.operations.rpc.subscribe import SubscribeToTask
 from a2a_server.operations.rpc.tasks import CancelTask, GetTask, ListTasks
 from a2a_server.operations.services import Ids, Leases, Services
@@ -80,18 +79,19 @@ class Core:
         self.live_turns = LiveTurns(limits, self.services.log)
         self._recovery = Recovery(self.services, self.live_turns)
         self._timeouts = InputTimeouts(self.services, self.live_turns, limits.input_timeout)
-        self.operations = self._operations(cards, Relay(self.services, keep_open_on_input))
+        streams = TaskStreams(history_cap=history, keep_open_on_input=keep_open_on_input)
+        self.operations = self._operations(cards, streams)
 
-    def _operations(self, cards: CardBook, relay: Relay) -> Mapping[str, Operation]:
+    def _operations(self, cards: CardBook, streams: TaskStreams) -> Mapping[str, Operation]:
         services, live_turns = self.services, self.live_turns
         capabilities, sending = Capabilities(services, self.card), Sending(services, live_turns)
         operations: Sequence[Operation] = (
             SendMessage(services, capabilities, sending),
-            SendStreamingMessage(relay, capabilities, sending),
+            SendStreamingMessage(streams, capabilities, sending),
             GetTask(services),
             ListTasks(services),
             CancelTask(services, live_turns),
-            SubscribeToTask(relay, capabilities, live_turns, Replay(relay)),
+            SubscribeToTask(services, streams, capabilities, live_turns),
             CreateTaskPushNotificationConfig(capabilities, services),
             GetTaskPushNotificationConfig(capabilities, services),
             ListTaskPushNotificationConfigs(capabilities, services),

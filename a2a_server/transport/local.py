@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_server.operations.call import Take
+from a2a_server.operations.call import Sink
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
@@ -91,17 +91,17 @@ _THE_OTHERS: Final = _Others()
 class LocalStream:
     """Batches of log entries as the operation gives them."""
 
-    __slots__ = ("_place", "items", "metadata")
+    __slots__ = ("_stream", "items", "metadata")
 
     def __init__(self, stream: Stream, deadline: float | None, context: Waiting) -> None:
-        self._place = stream.place
+        self._stream = stream
         self.metadata = stream.metadata
         self.items = stream.items if deadline is None else limited(stream.items, deadline, context)
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
         """Say how the reader is told that its stream ends from here: it reads too slowly, or the server stops."""
-        self._place.cut = cut
+        self._stream.place.cut = cut
 
-    def on_ready(self, take: Take) -> None:
+    def on_ready(self, take: Sink) -> None:
         """Offer items to `take` while somebody waits for them."""
-        self._place.take = take
+        self._stream.items.deliver_to(take)

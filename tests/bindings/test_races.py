@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
 from typing import cast
 
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.operations.call import StreamOperation
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
@@ -31,7 +32,7 @@ from tests.bindings.actors import (
     says,
     status,
 )
-from tests.support.house import MOVES, TERMINAL, Core, Entries, InputTimeouts, Limits, fold, millis
+from tests.support.house import MOVES, TERMINAL, Core, InputTimeouts, Limits, fold, millis
 from tests.support.world import World, say, serving
 
 LIMITS = Limits(
@@ -134,13 +135,12 @@ class Crowd:
     async def _follow(self, name: str, request: object) -> None:
         """A stream stays open while its task waits, so that followers give up after a while."""
         view: list[Entry] = []
-        batches = cast("AsyncIterator[Entries]", self.core.operations[name](CALL, request))
-        try:
-            async with asyncio.timeout(self.dice.choice([0.001, 0.05, 0.5])):
-                async for entries in batches:
-                    view.extend(entries)
-        except TimeoutError:
-            await cast("object", batches).aclose()  # type: ignore[attr-defined]
+        operation = cast("StreamOperation", self.core.operations[name])
+        with suppress(TimeoutError):
+            async with aclosing(operation(CALL, request)) as batches:
+                async with asyncio.timeout(self.dice.choice([0.001, 0.05, 0.5])):
+                    async for entries in batches:
+                        view.extend(entries)
         if view and view[0].event.HasField("task"):
             self.views.append(view)
 

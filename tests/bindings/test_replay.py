@@ -15,7 +15,7 @@ from google.rpc import status_pb2
 
 from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.log.task_stream import cursor_of
+from a2a_server.operations.rpc.subscribe import cursor_of
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store

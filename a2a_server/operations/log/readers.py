@@ -7,10 +7,11 @@ latest entries for all of them together, and a reader that falls behind them goe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from a2a_server.operations.call import Sink
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import A2AError, Reason
@@ -159,15 +160,29 @@ def portion(entries: Sequence[Entry]) -> Sequence[Entry]:
 class Reader:
     """One follower of one task; used as a context manager, so that nothing of it outlives its stream."""
 
-    __slots__ = ("_channel", "_waiter", "offer", "position")
+    __slots__ = ("_catching_up", "_channel", "_sink", "_waiter", "position")
 
     def __init__(self, channel: Channel, after: int) -> None:
         self._channel = channel
         self._waiter: asyncio.Future[None] | None = None
         self.position = after
-        self.offer: Callable[[Sequence[Entry]], bool] | None = None
-        """Asked to take what `next` would return while that is being waited for; to wake a task costs more."""
+        self._catching_up = False
+        self._sink: Sink | None = None
         channel.readers.add(self)
+
+    def catch_up(self, position: int, head: int) -> None:
+        """Go back to a position: read from the store, however far back, and only then count as a reader.
+
+        `head` says up to where the log is known to reach.
+        """
+        self.position = position
+        self._catching_up = True
+        if head > self._channel.head:
+            self._channel.reach(head)
+
+    def deliver_to(self, sink: Sink) -> None:
+        """Offer to the sink what `next` would return, while that is being waited for: to wake a task costs more."""
+        self._sink = sink
 
     def __enter__(self) -> Self:
         return self
@@ -186,40 +201,46 @@ class Reader:
 
     def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
-            if self.offer is None:
+            if self._sink is None:
                 self._waiter.set_result(None)
             else:
                 self._channel.hand_out_soon()
 
     def hand_over(self) -> None:
-        """Have what is ready taken, or wake whoever waits for it."""
+        """Have the sink take what is ready, or wake whoever waits for it."""
         if self._waiter is None or self._waiter.done():
             return
-        while self._taken():
+        while self._delivered():
             if self.position >= self._channel.head:
                 return
         self._waiter.set_result(None)
 
-    def _taken(self) -> bool:
+    def _delivered(self) -> bool:
         channel = self._channel
-        if channel.error is not None or channel.due - self.position > channel.log.lag or self.offer is None:
+        if channel.error is not None or channel.due - self.position > channel.log.lag or self._sink is None:
             return False
         entries = channel.ready(self.position)
-        if not entries or not self.offer(entries):
+        if not entries or not self._sink(entries):
             return False
         self.position = entries[-1].number
         return True
 
     async def next(self) -> Sequence[Entry]:
-        """At least one entry, all that is ready. Raises when the reader is too far behind, or the log ends here."""
+        """At least one entry, all that is ready. Raises when the reader is too far behind, or the log ends here.
+
+        While it catches up, an empty batch says that the store no longer has what should be there.
+        """
         channel = self._channel
         while True:
             if channel.head > self.position:
-                if channel.due - self.position > channel.log.lag:
+                if channel.due - self.position > channel.log.lag and not self._catching_up:
                     raise _too_slow(channel, self.position)
-                if entries := await channel.after(self.position):
+                entries = await channel.after(self.position)
+                if entries:
                     self.position = entries[-1].number
+                if entries or self._catching_up:
                     return entries
+            self._catching_up = False
             if channel.error is not None:
                 raise channel.error
             self._waiter = asyncio.get_running_loop().create_future()

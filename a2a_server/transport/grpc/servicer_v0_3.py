@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
@@ -142,7 +142,7 @@ class LegacyServicer:
         place, metadata = stream.place, asked.answer(stream.metadata)
         place.cut = peer.cutter(context, place, CODES)
         try:
-            async with aclosing(cast("Any", stream.items)) as batches:
+            async with aclosing(stream.items) as batches:
                 async for entries in batches:
                     if metadata:  # without any, they leave with the first item
                         place.sending()

@@ -22,6 +22,7 @@ from a2a_server.operations.call import Call
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions
 from a2a_server.transport.options import GrpcOptions
+from tests.support.yielding import Batches, yielding
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import Door, Seen, open_door
 
@@ -227,7 +228,8 @@ async def test_a_request_that_is_too_large_is_told_apart() -> None:
 async def test_a_gateway_that_stops_tells_its_readers() -> None:
     asked = asyncio.Event()
 
-    async def endless(call: Call, request: Message) -> AsyncIterator[Any]:
+    @yielding
+    async def endless(call: Call, request: Message) -> Batches:
         asked.set()
         await asyncio.Event().wait()
         yield ()
