@@ -14,13 +14,12 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.operations.turns.turn_input import TurnInput
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.records import Lease
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author
 from tests.support.guard import Guard, answer, asked
-from tests.support.house import MemoryStore, SqliteStore
+from tests.support.house import MemoryStore, SqliteStore, TurnInput
 from tests.support.stage import texts
 from tests.support.world import World, say, serving
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.adapters.memory import MemoryStore
-from a2a_server.adapters.wakeups import LocalWakeups
 from a2a_server.domain.events import millis, reason_of, status_event, timestamp
 from a2a_server.domain.lifecycle import STOPPING
 from a2a_server.domain.reducer import fold

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.wakeups import LocalWakeups
+from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.operations.log.readers import EventLog, Reader
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.adapters.memory import MemoryStore
-from a2a_server.adapters.wakeups import LocalWakeups
 from a2a_server.domain.events import artifact_event, status_event, text_part
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.log.readers import EventLog
