@@ -18,8 +18,10 @@ from a2a_server.operations.push.delivery import Delivery, Form
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.hooks import Books
 from a2a_server.ports.store import StoreRefused
-from a2a_server.protocol import dialects
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
+from a2a_server.protocol.draft.json import DRAFT as DRAFT_JSON
+from a2a_server.protocol.json_v1 import V1
+from a2a_server.protocol.v0_3.json import kind_json
 from a2a_server.settings import Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.push import Push
@@ -40,9 +42,9 @@ class UnusableKeys(Exception):  # noqa: N818 - a verdict on the settings
 def forms_of() -> Mapping[str, Form]:
     """How webhooks look to the clients of each version (CONF-36)."""
     return {
-        CURRENT: Form(_A2A, dialects.V1.codec.encode),
-        LEGACY: Form(_JSON, dialects.KIND.codec.encode, whole=True),
-        DRAFT: Form(_A2A, dialects.DRAFT.codec.encode, dialects.DRAFT.last.encode),
+        CURRENT: Form(_A2A, V1.encode),
+        LEGACY: Form(_JSON, kind_json().codec.encode, whole=True),
+        DRAFT: Form(_A2A, DRAFT_JSON.codec.encode, DRAFT_JSON.last.encode),
     }
 
 

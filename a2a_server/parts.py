@@ -14,7 +14,7 @@ from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.store import Store
-from a2a_server.protocol.v0_3.options import Options as CompatOptions
+from a2a_server.protocol.v0_3.requests import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.transport.extensions import Extensions

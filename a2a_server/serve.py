@@ -33,7 +33,7 @@ from a2a_server.parts import (
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.card_json import superset
 from a2a_server.settings import Settings
 from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.grpc.pem import PemFile, authorities, identity

@@ -12,9 +12,9 @@ from a2a_gateway.profiles import major_minor
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.memo import Memo
-from a2a_server.protocol.dialects import cards_v0_3
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import CardForm
+from a2a_server.protocol.v0_3 import card_json
 
 Form = Literal["1.0", "0.3", "both"]
 Json = Mapping[str, Any]
@@ -45,22 +45,22 @@ class Legacy:
         """JSON with the members of both versions."""
 
     def _for_all_of_0_3(self, card: pb.AgentCard) -> dict[str, Any]:
-        written = orjson.loads(cards_v0_3.PROTO.encode(self._downgrade(card)))
-        shown: dict[str, Any] = cards_v0_3.in_schema(written)
+        written = orjson.loads(card_json.PROTO.encode(self._downgrade(card)))
+        shown: dict[str, Any] = card_json.in_schema(written)
         if schemes := shown.get("securitySchemes"):
             shown["securitySchemes"] = {name: written["securitySchemes"][name] | schemes[name] for name in schemes}
         return shown
 
     def _in_schema(self, card: pb.AgentCard) -> dict[str, Any]:
-        return cards_v0_3.in_schema(orjson.loads(cards_v0_3.PROTO.encode(self._downgrade(card))))
+        return card_json.in_schema(orjson.loads(card_json.PROTO.encode(self._downgrade(card))))
 
     def _joined(self, card: pb.AgentCard) -> dict[str, object]:
         new, old = orjson.loads(CARD.encode(card)), self._in_schema(card)
         if schemes := new.get("securitySchemes"):
             # Readers of 1.0 that look at `type` first would else lose what only 1.0 says: PKCE, and the device flow.
-            old["securitySchemes"] = self._superset(cards_v0_3.schemes(schemes), old["securitySchemes"])
+            old["securitySchemes"] = self._superset(card_json.schemes(schemes), old["securitySchemes"])
         # A flag that 1.0 leaves out stays out, as whoever has signed the card has not seen it.
-        shown = new["capabilities"].keys() | cards_v0_3.OLD_CAPABILITIES.keys()
+        shown = new["capabilities"].keys() | card_json.OLD_CAPABILITIES.keys()
         old["capabilities"] = {name: value for name, value in old["capabilities"].items() if name in shown}
         return self._superset(new, old)
 

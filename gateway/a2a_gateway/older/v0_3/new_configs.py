@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from a2a_server.protocol.codec.faults import Faults, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
-from a2a_server.protocol.dialects import dialect_of, push
-from a2a_server.protocol.dialects.evidence import Dialect
-from a2a_server.protocol.dialects.foreign import TENANT
-from a2a_server.protocol.dialects.names import A_SEGMENT, A_TASK, legacy_parent_of, unborn_config_of
 from a2a_server.protocol.errors import Violation, refuse
+from a2a_server.protocol.foreign import TENANT
+from a2a_server.protocol.v0_3 import configs
+from a2a_server.protocol.v0_3.evidence import Dialect, dialect_of
+from a2a_server.protocol.v0_3.names import A_SEGMENT, A_TASK, parent_of, unborn_config_of
 
 Json = dict[str, Any]
 
@@ -24,7 +24,7 @@ _INNER: Final = "pushNotificationConfig"
 _NAMES: Final = {**{name: name for name in (_CONFIG, "parent", _ID)}, "config_id": _ID}
 _BESIDE: Final = Leftovers(_NAMES, frozenset(), {})
 _AROUND: Final = Leftovers(_NAMES, frozenset(), {}, {**TENANT, "id": f'is for "{_INNER}" to hold, or for "{_ID}"'})
-_OWN: Final = Leftovers(push.NAMES, frozenset(), {})
+_OWN: Final = Leftovers(configs.NAMES, frozenset(), {})
 
 
 class NewConfig(NamedTuple):
@@ -43,11 +43,11 @@ def new_config(body: Json, task_id: str, queried: object) -> NewConfig:
     config, prefix = (object_of(around[_CONFIG], _CONFIG), f"{_CONFIG}.") if wrapped else (body, "")
     own = _found(_OWN, config, prefix)
     task, named_id = _places(own.get("name"))
-    parent = named(around, "parent", legacy_parent_of)
+    parent = named(around, "parent", parent_of)
     agree({"the path": task_id, f"{prefix}name": task, f"{prefix}taskId": own.get("taskId"), "parent": parent})
     config_id = _id_of(queried, around, own, prefix, named_id)
     said = {"taskId": task_id} if config_id is None else {"taskId": task_id, "pushNotificationConfigId": config_id}
-    others = {name: value for name, value in config.items() if name not in push.NAMES and name not in _NAMES}
+    others = {name: value for name, value in config.items() if name not in configs.NAMES and name not in _NAMES}
     dialect = dialect_of({**body, _CONFIG: own} if wrapped else {**body, **own})
     return NewConfig({**others, **own, **said}, dialect or ("proto" if "parent" in around else None), prefix)
 

@@ -20,10 +20,9 @@ from a2a_gateway.older.v0_3.respelling import Rules
 from a2a_gateway.requests import binding
 from a2a_gateway.routing.routes import Match, wildcards
 from a2a_server.protocol.codec import loads
-from a2a_server.protocol.dialects import dialect_of
-from a2a_server.protocol.dialects.evidence import Dialect
-from a2a_server.protocol.dialects.names import task_of
 from a2a_server.protocol.errors import A2AError, Violation, refuse
+from a2a_server.protocol.v0_3.evidence import Dialect, dialect_of
+from a2a_server.protocol.v0_3.names import task_of
 
 Json = dict[str, Any]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.dialects.enums import STATE, V1_STATES
-from a2a_server.protocol.dialects.foreign_in_v1 import IN_V1
-from a2a_server.protocol.dialects.members import full
+from a2a_server.protocol.enums import STATE, V1_STATES
+from a2a_server.protocol.foreign import IN_1_0
 
-V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=full(IN_V1)))
+V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=IN_1_0))
 """Required members always written, times in milliseconds."""

@@ -12,6 +12,8 @@ from a2a_server.protocol.codec.schema import Spellings
 
 STATE: Final = pb.TaskState.DESCRIPTOR.full_name
 ROLE: Final = pb.Role.DESCRIPTOR.full_name
+OLD_STATE: Final = v03.TaskState.DESCRIPTOR.full_name
+OLD_ROLE: Final = v03.Role.DESCRIPTOR.full_name
 
 _PREFIX: Final = "TASK_STATE_"
 _OTHER_WORDS: Final = {"CANCELLED": 5, "UNKNOWN": 0, "STARTED": 1}

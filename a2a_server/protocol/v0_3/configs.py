@@ -1,19 +1,24 @@
-"""Push configs: 0.3 has them inside a member, and lists of schemes (spec: LRES-06, CONF-31, CONF-34, CONF-75)."""
+"""Push configs in JSON: inside of a member, and by themselves with their task (spec: LRES-06, CONF-31, CONF-34, CONF-75).
+
+The config proper is 0.3's message, in every spelling. What is around it says whose it is, in several places, because
+URLs say it, too; all places that are filled must agree.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.elements import elements
 from a2a_server.protocol.codec.faults import WRONG, Faults, note, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.dialects import names
-from a2a_server.protocol.dialects.kept import Json
-from a2a_server.protocol.dialects.names import text_of
+from a2a_server.protocol.v0_3 import names, push
+from a2a_server.protocol.v0_3.names import text_of
+
+JsonObject = dict[str, Any]
 
 _INNER: Final = "pushNotificationConfig"
 _PLACES: Final = "taskId", "name", "pushNotificationConfigId"
@@ -25,22 +30,25 @@ NAMES: Final = {
 }
 """Members of a config by itself, by all names that are read."""
 _INSIDE: Final = dict.fromkeys(("id", "url", "token", "authentication"), f'is for "{_INNER}" to hold')
-_KIND: Final = descriptor_of(pb.TaskPushNotificationConfig)
+_OLD: Final = descriptor_of(v03.PushNotificationConfig)
+
+ID: Final[Form] = Form(read=lambda _: names.segment, expected=names.A_SEGMENT)
+"""A config's id in spellings that make a name of it. To be refused now is better than a name that nobody has said."""
 
 
-def by_task(config: pb.TaskPushNotificationConfig) -> Json:
+def by_task(config: pb.TaskPushNotificationConfig) -> JsonObject:
     return {"taskId": config.task_id}
 
 
-def by_name(config: pb.TaskPushNotificationConfig) -> Json:
+def by_name(config: pb.TaskPushNotificationConfig) -> JsonObject:
     return {"name": names.config_name(config.task_id, config.id)}
 
 
-def named(name: Callable[[pb.TaskPushNotificationConfig], Json], foreign: Mapping[str, str]) -> Form:
+def named(name: Callable[[pb.TaskPushNotificationConfig], JsonObject], foreign: Mapping[str, str]) -> Form:
     """A config by itself, written with what `name` says; `foreign` members are refused beside it."""
 
     def writer(writers: Compiler) -> Function:
-        inner = writers.plain(_KIND)
+        inner = _write_inner(writers)
         return lambda config: {**name(config), _INNER: inner(config)}
 
     return Form(writer, lambda readers: named_reader(readers, foreign))
@@ -48,7 +56,7 @@ def named(name: Callable[[pb.TaskPushNotificationConfig], Json], foreign: Mappin
 
 def named_reader(readers: Compiler, foreign: Mapping[str, str]) -> Function:
     members = Leftovers(NAMES, frozenset(), {}, {**_INSIDE, **foreign})
-    inner = _unnamed_reader(readers)
+    inner = _read_inner(readers)
 
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         if type(value) is not dict:
@@ -64,8 +72,8 @@ def named_reader(readers: Compiler, foreign: Mapping[str, str]) -> Function:
     return read
 
 
-def _read_places(found: Json, config: pb.TaskPushNotificationConfig, faults: Faults | None) -> Faults | None:
-    """The task may be told in two places and the id in three, because URLs have them, too; all must agree."""
+def _read_places(found: JsonObject, config: pb.TaskPushNotificationConfig, faults: Faults | None) -> Faults | None:
+    """The task may be told in two places and the id in three."""
     texts = dict.fromkeys(_PLACES, "")
     for place in _PLACES:
         try:
@@ -93,38 +101,21 @@ def agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults 
     return text, faults
 
 
-def _unnamed_reader(readers: Compiler) -> Function:
-    plain = readers.plain(_KIND)
+def _write_inner(writers: Compiler) -> Function:
+    write = writers.of(_OLD)
+    return lambda config: write(push.downgrade_inner(config))
+
+
+def _read_inner(readers: Compiler) -> Function:
+    inner = readers.of(_OLD)
 
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
-        plain(value, config)
-        if config.HasField("authentication"):
-            authentication = config.authentication
-            if not (authentication.scheme or authentication.credentials):  # 0.3 clients send an empty object for none
-                config.ClearField("authentication")
+        legacy = v03.PushNotificationConfig()
+        inner(value, legacy)
+        push.upgrade_into(config, legacy)
 
     return read
 
 
-UNNAMED: Final[Form] = Form(lambda writers: writers.plain(_KIND), _unnamed_reader)
-"""A config inside a send, whose task is the message's."""
-
-
-ID: Final[Form] = Form(read=lambda _: names.segment, expected=names.A_SEGMENT)
-"""Of a config, in spellings that name it; to be refused now is better than to have a name that nobody has said."""
-
-
-def _schemes(scheme: str) -> list[str]:
-    return [scheme] if scheme else []
-
-
-def _first_scheme(value: object) -> str:
-    if type(value) is not list:
-        raise TypeError
-    if faults := elements(None, "", value, text_of, "a string"):
-        raise faults
-    return next(filter(None, value), "")
-
-
-SCHEMES: Final[Form] = Form(lambda _: _schemes, lambda _: _first_scheme, "a list of strings")
-"""1.0 has room for one. Who keeps all that the client offers takes them from the body."""
+UNNAMED: Final[Form] = Form(_write_inner, _read_inner)
+"""A config inside of a send, whose task is the message's."""

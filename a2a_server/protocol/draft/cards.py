@@ -11,22 +11,24 @@ from google.protobuf.descriptor import FieldDescriptor
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.schema import json_name
-from a2a_server.protocol.dialects.members import short
+from a2a_server.protocol.foreign import of_1_0
 
 VERSION: Final = "0.3.0"
 
-_NAMES: Final[Mapping[str, str]] = {
-    "AgentCapabilities.extended_agent_card": "",  # the card itself says so
-    "AgentCard.security_requirements": "security",
-    "AgentCard.signatures": "",  # of another form
-    "AgentInterface.protocol_version": "",
-    "AgentSkill.security_requirements": "security",
-}
+_NAMES: Final[Mapping[str, str]] = of_1_0(
+    {
+        "AgentCapabilities.extended_agent_card": "",  # the card itself says so
+        "AgentCard.security_requirements": "security",
+        "AgentCard.signatures": "",  # of another form
+        "AgentInterface.protocol_version": "",
+        "AgentSkill.security_requirements": "security",
+    }
+)
 """Members that are not called as in 1.0; empty: there is none."""
 
 
 def _member(field: FieldDescriptor) -> str:
-    return _NAMES.get(short(field), json_name(field))
+    return _NAMES.get(field.full_name, json_name(field))
 
 
 _CODEC: Final = Codec(Dialect(member=_member, ordered=True))

@@ -11,9 +11,9 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, note
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.dialects.kept import Json
-from a2a_server.protocol.dialects.names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
-from a2a_server.protocol.dialects.push import agreed
+from a2a_server.protocol.v0_3.configs import JsonObject
+from a2a_server.protocol.v0_3.names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
+from a2a_server.protocol.v0_3.configs import agreed
 
 Ids = Sequence[str]
 
@@ -55,7 +55,7 @@ def _named(request: type[Message], fields: Sequence[str], naming: Naming) -> For
     return Form(None, reader)
 
 
-def _taken_apart(value: Json, naming: Naming, faults: Faults | None) -> tuple[Mapping[str, Ids], Faults | None]:
+def _taken_apart(value: JsonObject, naming: Naming, faults: Faults | None) -> tuple[Mapping[str, Ids], Faults | None]:
     named = {}
     for member in naming.members:
         if (name := value.get(member)) is not None:

@@ -8,10 +8,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, note
 from a2a_server.protocol.codec.leftovers import Leftovers
-from a2a_server.protocol.dialects import push
-from a2a_server.protocol.dialects.kept import Json
-from a2a_server.protocol.dialects.names import A_SEGMENT, A_TASK, parent_of, segment, text_of
-from a2a_server.protocol.dialects.push import agreed
+from a2a_server.protocol.v0_3.configs import JsonObject, agreed, by_name, named, named_reader
+from a2a_server.protocol.v0_3.names import A_SEGMENT, A_TASK, parent_of, segment, text_of
 
 _CONFIG: Final = "pushNotificationConfig"
 _WHOLE: Final = "config"
@@ -31,7 +29,7 @@ _AROUND_CONFIG: Final = Leftovers(_NAMES, frozenset(), {}, _ID)
 
 def _reader(readers: Compiler) -> Function:
     """`{name, pushNotificationConfig}`, alone or as `config` beside `parent` and `configId`."""
-    alone, inside = push.named_reader(readers, _ID), push.named_reader(readers, {**_ID, **_TENANT})
+    alone, inside = named_reader(readers, _ID), named_reader(readers, {**_ID, **_TENANT})
 
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         if type(value) is not dict:
@@ -55,7 +53,7 @@ def _reader(readers: Compiler) -> Function:
 class _Inside(NamedTuple):
     """A config that is sound by itself, and where it stands."""
 
-    body: Json
+    body: JsonObject
     path: str
 
     @property
@@ -65,7 +63,7 @@ class _Inside(NamedTuple):
         return f"{self.path}.{_CONFIG}.id" if own.get("id") else f"{self.path}.name"
 
 
-def _read_places(around: Json, config: pb.TaskPushNotificationConfig, inside: _Inside) -> Faults | None:
+def _read_places(around: JsonObject, config: pb.TaskPushNotificationConfig, inside: _Inside) -> Faults | None:
     faults: Faults | None = None
     texts = dict.fromkeys(_TEXTS, "")
     for place, (read, expected) in _TEXTS.items():
@@ -90,4 +88,4 @@ def _parent(name: object, faults: Faults | None) -> tuple[str, Faults | None]:
         return "", note(faults, ".parent", A_TASK, name, error)
 
 
-FORM: Final = push.named(push.by_name, _ID)._replace(read=_reader)
+FORM: Final = named(by_name, _ID)._replace(read=_reader)
