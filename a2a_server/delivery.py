@@ -18,9 +18,9 @@ from a2a_server.operations.push.delivery import Delivery, Form
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.hooks import Books
 from a2a_server.ports.store import StoreRefused
-from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
 from a2a_server.protocol.draft.json import DRAFT as DRAFT_JSON
 from a2a_server.protocol.json_v1 import V1
+from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
 from a2a_server.protocol.v0_3.json import kind_json
 from a2a_server.settings import Settings
 from a2a_server.settings.model import MEMORY, SQLITE

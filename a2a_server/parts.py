@@ -17,11 +17,10 @@ from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3.requests import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
-from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
 from a2a_server.transport.streams import OpenStreams
-from a2a_server.transport.tenants import Tenants
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +52,7 @@ def _secret(credential: Credential) -> Secret:
 def rules_of(settings: Settings, card: pb.AgentCard) -> Rules:
     return Rules(
         tenants=Tenants(frozenset(settings.tenants), settings.default_tenant),
-        extensions=Extensions.of(card.capabilities.extensions),
+        extensions=DeclaredExtensions.of(card.capabilities.extensions),
         strict_version=settings.strict_version,
         legacy=settings.legacy.enabled,
         require_extensions_everywhere=settings.require_extensions_everywhere,

@@ -15,7 +15,7 @@ from a2a_gateway.cards.file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_gateway.http.door import HttpDoor
 from a2a_gateway.http.drain import Drainable
-from a2a_gateway.upstream import Upstream, new_answer
+from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.delivery import delivery_of, documents_of
@@ -33,7 +33,7 @@ from a2a_server.parts import (
 from a2a_server.ports.agent import Agent
 from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.card_json import superset
+from a2a_server.protocol.v0_3.cards import superset
 from a2a_server.settings import Settings
 from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.grpc.pem import PemFile, authorities, identity
@@ -43,6 +43,7 @@ from a2a_server.transport.grpc.tls import server_context
 from a2a_server.transport.grpc.watchdog import Watchdog
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.steps import standard
 from a2a_server.whereabouts import base_of, interface_of, issuer_of, old_interface_of
 
 LAST_ITEMS = 1.0
@@ -166,11 +167,11 @@ async def _open(settings: Settings, agent: Agent, store: Store, doors: Doors, st
         delivery=delivery,
     )
     await core.start()
-    pipeline = Pipeline(core.operations, authenticator, rules_of(settings, core.card), streams_of(settings))
+    pipeline = Pipeline(core.operations, standard(authenticator, rules_of(settings, core.card)), streams_of(settings))
     servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
     await doors.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
     if doors.http is not None:
-        gateway = gateway_of(settings, LocalUpstream(pipeline, store, new_answer), base)
+        gateway = gateway_of(settings, LocalUpstream(pipeline, store), base)
         await gateway.start()
         stack.push_async_callback(gateway.stop)
         await doors.http.open(gateway)

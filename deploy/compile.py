@@ -19,13 +19,13 @@ MODULES = {
     "a2a_gateway": "app calls jsonrpc profiles rest",
     "a2a_gateway/http": "body cors outbox replies",
     "a2a_gateway/older/v0_3": "jsonrpc schemes speech speeches",
-    "a2a_gateway/requests": "accept binding content headers proxies",
-    "a2a_gateway/routing": "routes",
+    "a2a_gateway/requests": "binding headers proxies",
+    "a2a_gateway/routing": "table",
     "a2a_server/adapters": "clock",
     "a2a_server/adapters/auth": "anonymous",
     "a2a_server/adapters/memory": "places",
     "a2a_server/agents": "artifact feed state",
-    "a2a_server/domain": "compiled events lifecycle pieces reducer syntax trace validation wire",
+    "a2a_server/domain": "checkers events free_form lifecycle media_types pieces reducer trace validation",
     "a2a_server/operations": "gates ids services",
     "a2a_server/operations/log": "log",
     "a2a_server/operations/rpc": "send",
@@ -34,9 +34,9 @@ MODULES = {
         " writer"
     ),
     "a2a_server/ports": "entry turn_request write",
-    "a2a_server/protocol/codec": "codec memo text times",
+    "a2a_server/protocol/codec": "codec times",
     "a2a_server/protocol/dialects": "answers input_requests kind kind_parts members parts sends spelling times",
-    "a2a_server/transport": "local pipeline tenants versions",
+    "a2a_server/transport": "local pipeline steps",
 }
 """What a call spends its time in.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.fields import has
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL
 from a2a_server.ports.agent import InvalidAgentResponse, Outlet
 
@@ -46,10 +45,10 @@ class Feed:
             self.flush()
         self.used = True
         self.outlet.emit(event)
-        if has(event, "status_update"):
+        if event.HasField("status_update"):
             if self._state not in TERMINAL:
                 self._state = event.status_update.status.state
-        elif has(event, "message"):
+        elif event.HasField("message"):
             self._answered = True
 
     def hold(self, event: pb.StreamResponse) -> None:

@@ -9,7 +9,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.input_requests import asked_before
 from a2a_server.agents.parts import from_struct, to_python
 from a2a_server.domain.input_requests import results_in
-from a2a_server.domain.syntax import matches
+from a2a_server.domain.media_types import matches
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.turn_request import TurnRequest
 

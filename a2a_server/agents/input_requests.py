@@ -18,7 +18,7 @@ from a2a_server.domain.input_requests import (
     put_request,
     request_in,
 )
-from a2a_server.domain.syntax import MAX_ID, is_name
+from a2a_server.domain.validation import MAX_ID, is_name
 from a2a_server.ports.agent import InvalidAgentResponse
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 

@@ -6,7 +6,7 @@ Messages are filled in place, and submessages held while they are: constructors 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf import struct_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -156,3 +156,33 @@ def reason_of(status: pb.TaskStatus) -> str:
         return ""
     fields = status.message.metadata.fields
     return fields[REASON_KEY].string_value if REASON_KEY in fields else ""
+
+
+_LENGTH_DELIMITED: Final = 2
+_SEVEN_BITS: Final = 0x7F
+_MORE: Final = 0x80
+_TWICE_SEVEN_BITS: Final = 0x4000
+_BYTES: Final = tuple(bytes((number,)) for number in range(256))
+
+
+def wrap(field: int, content: bytes) -> bytes:
+    """A message whose only field is a submessage, serialised already; `field` is below 16."""
+    tag, rest = field << 3 | _LENGTH_DELIMITED, len(content)
+    if rest <= _SEVEN_BITS:
+        return _BYTES[tag] + _BYTES[rest] + content
+    if rest < _TWICE_SEVEN_BITS:  # as nearly all others
+        return _BYTES[tag] + _BYTES[rest & _SEVEN_BITS | _MORE] + _BYTES[rest >> 7] + content
+    head = [tag]
+    while rest > _SEVEN_BITS:
+        head.append(rest & _SEVEN_BITS | _MORE)
+        rest >>= 7
+    head.append(rest)
+    return bytes(head) + content
+
+
+def unwrap(message: bytes) -> tuple[int, bytes]:
+    """Take apart what `wrap` puts together."""
+    start = 1
+    while message[start] & _MORE:
+        start += 1
+    return message[0] >> 3, message[start + 1 :]

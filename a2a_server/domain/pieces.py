@@ -11,8 +11,7 @@ from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.events import timestamp
-from a2a_server.domain.wire import wrap
+from a2a_server.domain.events import timestamp, wrap
 
 _ID: Final = int(pb.Task.ID_FIELD_NUMBER)
 _CONTEXT_ID: Final = int(pb.Task.CONTEXT_ID_FIELD_NUMBER)

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import Final
+from urllib.parse import urlsplit
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain import syntax
-from a2a_server.domain.compiled import readable
-from a2a_server.domain.fields import has
-from a2a_server.domain.input_requests import TOOL_RESULT, kind_of
-from a2a_server.domain.structure import required_violations
-from a2a_server.domain.syntax import MAX_ID, MAX_SECRET, is_name
-from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
-from a2a_server.protocol.names import JSON, TEXT
+from a2a_server.domain.checkers import required_violations
+from a2a_server.domain.free_form import readable
+from a2a_server.domain.media_types import media_range_fault
+from a2a_server.protocol.errors import Violation, refuse
 
-__all__ = [
-    "check_cancel",
-    "check_card",
-    "check_content_types",
-    "check_get",
-    "check_list",
-    "check_push_create",
-    "check_push_delete",
-    "check_push_get",
-    "check_push_list",
-    "check_send",
-    "check_subscribe",
-    "may_exist",
-    "required_violations",
-]
+MAX_ID: Final = 256
+"""Characters of an id. Ids are keys of indexes, and four bytes each must fit into a page of any engine."""
+MAX_TENANT: Final = 256
+MAX_URL: Final = 2_048
+MAX_SECRET: Final = 4_096
+"""Characters of what a webhook is sent in one header."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
 MAX_PARTS: Final = 1_000
 MAX_NAMES: Final = 100
 """Elements of lists of names: extensions, references, output modes."""
 MAX_PAGE: Final = 100
-
-_IMPLIED: Final = MappingProxyType({"text": TEXT, "data": JSON})
 
 _EARLIEST: Final = -62_135_596_800  # 0001-01-01, and below 9999-12-31: what Timestamp itself allows
 _LATEST: Final = 253_402_300_799
@@ -51,7 +39,7 @@ Faults = list[Violation]
 
 def may_exist(identifier: str) -> bool:
     """Whether a task or config can have this id; if not it is simply not found, and the store need not be asked."""
-    return not syntax.text(identifier, MAX_ID)
+    return not text_fault(identifier, MAX_ID)
 
 
 def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max_references: int = MAX_NAMES) -> None:
@@ -80,24 +68,24 @@ def is_plain(request: pb.SendMessageRequest) -> bool:
         return False
     part = parts[0]
     return not (
-        not has(part, "text")
+        not part.HasField("text")
         or part.media_type
-        or has(part, "metadata")
-        or has(message, "metadata")
+        or part.HasField("metadata")
+        or message.HasField("metadata")
         or ((context_id := message.context_id) and not is_name(context_id))
         or ((task_id := message.task_id) and not is_name(task_id))
         or message.extensions
         or message.reference_task_ids
         or request.tenant
-        or (has(request, "metadata") and not readable(request.metadata))
-        or (has(request, "configuration") and not _is_plain_configuration(request.configuration))
+        or (request.HasField("metadata") and not readable(request.metadata))
+        or (request.HasField("configuration") and not _is_plain_configuration(request.configuration))
     )
 
 
 def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
     return not (
         configuration.accepted_output_modes
-        or has(configuration, "task_push_notification_config")
+        or configuration.HasField("task_push_notification_config")
         or configuration.history_length < 0
     )
 
@@ -114,7 +102,7 @@ def _check_message(message: pb.Message, max_references: int, faults: Faults) -> 
         _text("message.task_id", task_id, faults)
     _count("message.parts", len(message.parts), MAX_PARTS, faults)
     if extensions := message.extensions:
-        _names("message.extensions", extensions, MAX_NAMES, faults, syntax.MAX_URL)
+        _names("message.extensions", extensions, MAX_NAMES, faults, MAX_URL)
     if references := message.reference_task_ids:
         _names("message.reference_task_ids", references, max_references, faults)
 
@@ -125,7 +113,7 @@ def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: st
     modes = configuration.accepted_output_modes
     _count("configuration.accepted_output_modes", len(modes), MAX_NAMES, faults)
     for index, mode in enumerate(modes[:MAX_NAMES]):
-        _note(f"configuration.accepted_output_modes[{index}]", syntax.media_range(mode), faults)
+        _note(f"configuration.accepted_output_modes[{index}]", media_range_fault(mode), faults)
     if configuration.HasField("task_push_notification_config"):
         prefix = "configuration.task_push_notification_config."
         config = configuration.task_push_notification_config
@@ -195,32 +183,13 @@ def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
     _end(_begin(request, request.tenant))
 
 
-def check_content_types(request: pb.SendMessageRequest, modes: Sequence[str], *, results: bool = False) -> None:
-    """Refuse parts in a media type that none of the modes covers (SEND-04); with `results`, tool results need none."""
-    for part in request.message.parts[:]:  # as a list: protobuf's own way to iterate is slow to notice the end
-        # A part that does not say is what its content implies; of bytes and links only the agent can find out.
-        media_type = part.media_type or _IMPLIED.get(part.WhichOneof("content") or "")
-        if media_type and media_type not in modes and not _is_covered(media_type, modes):
-            if results and not part.media_type and kind_of(part) == TOOL_RESULT:
-                continue
-            raise A2AError(
-                Reason.CONTENT_TYPE_NOT_SUPPORTED,
-                f"The agent does not read {media_type[:80]}.",
-                metadata={"mediaType": media_type[:200], "supported": ",".join(modes)},
-            )
-
-
-def _is_covered(media_type: str, modes: Sequence[str]) -> bool:
-    return any(syntax.matches(media_type, mode) for mode in modes)
-
-
-# -- single rules
+# -- single rules; a function `…_fault` returns what is wrong, "" = nothing
 
 
 def _begin(request: Message, tenant: str) -> Faults:
     faults = required_violations(request)
     if tenant:
-        _note("tenant", syntax.tenant(tenant), faults)
+        _note("tenant", _tenant_fault(tenant), faults)
     return faults
 
 
@@ -235,7 +204,7 @@ def _note(field: str, complaint: str, faults: Faults) -> None:
 
 
 def _text(field: str, value: str, faults: Faults, limit: int = MAX_ID) -> None:
-    if value and (complaint := syntax.text(value, limit)):
+    if value and (complaint := text_fault(value, limit)):
         faults.append(Violation(field, complaint))
 
 
@@ -267,7 +236,40 @@ def _is_sane(stamp: Timestamp) -> bool:
 def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: Faults) -> None:
     _text(f"{prefix}id", config.id, faults)
     if config.url:
-        _note(f"{prefix}url", syntax.url(config.url), faults)
+        _note(f"{prefix}url", url_fault(config.url), faults)
     _text(f"{prefix}token", config.token, faults, MAX_SECRET)
     _text(f"{prefix}authentication.scheme", config.authentication.scheme, faults)
     _text(f"{prefix}authentication.credentials", config.authentication.credentials, faults, MAX_SECRET)
+
+
+def is_name(value: str) -> bool:
+    """Whether an id is there and beyond doubt; `text` finds out about the others."""
+    return 0 < len(value) <= MAX_ID and value.isprintable()
+
+
+def text_fault(value: str, limit: int) -> str:
+    if len(value) > limit:
+        return f"must have at most {limit} characters, got {len(value)}"
+    # Nearly all names are printable, which takes less to see than a search.
+    return "must not contain control characters" if not value.isprintable() and _CONTROL(value) else ""
+
+
+def _tenant_fault(value: str) -> str:
+    return "must not contain a slash" if "/" in value else text_fault(value, MAX_TENANT)
+
+
+def url_fault(value: str) -> str:
+    """Syntax only: whether the server may call it is decided when it does."""
+    if complaint := text_fault(value, MAX_URL):
+        return complaint
+    return "" if _is_web_url(value) else "must be an absolute http or https URL"
+
+
+def _is_web_url(value: str) -> bool:
+    if " " in value:
+        return False
+    try:
+        parts = urlsplit(value)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that make no sense
+        return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -16,8 +17,8 @@ from urllib.parse import quote
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.addresses import PUBLIC, Addresses
 from a2a_server.domain.hosts import NONE, Host, Hosts, host_of, is_local_name
-from a2a_server.domain.syntax import MAX_SECRET, MAX_URL
-from a2a_server.protocol.errors import Violation
+from a2a_server.domain.validation import MAX_SECRET, MAX_URL
+from a2a_server.protocol.errors import Violation, refuse
 
 MAX_PATH: Final = 8_000
 """Bytes of what follows the host, encoded: servers read request lines of about that length."""
@@ -167,3 +168,60 @@ def _value_fault(secret: str) -> str:
     if secret and not _VALUE(secret):
         return "must fit into a header: visible ASCII characters, with blanks only between them"
     return ""
+
+
+UNKNOWN: Final = "?"
+
+
+@lru_cache(maxsize=1024)
+def site_of(url: str) -> str:
+    """`host:port` in one spelling, whatever the URL's."""
+    try:
+        target = target_of(url)
+    except ValueError:
+        return UNKNOWN
+    return f"{target.host}:{target.port}"
+
+
+NOT_SERVED: Final = frozenset(
+    {
+        "digest",
+        "dpop",
+        "gnap",
+        "hoba",
+        "mutual",
+        "negotiate",
+        "ntlm",
+        "oauth",
+        "scram-sha-1",
+        "scram-sha-256",
+        "signature",
+        "vapid",
+    }
+)
+"""In lower case: names of schemes compare without it."""
+
+_MOST_NAMED: Final = 5
+
+
+def is_served(scheme: str) -> bool:
+    return bool(_TOKEN(scheme)) and scheme.lower() not in NOT_SERVED
+
+
+def choose_scheme(config: pb.TaskPushNotificationConfig, offered: Sequence[str], prefix: str = "") -> None:
+    """Put the chosen scheme into a checked config; `offered` is the client's list, where its version has one."""
+    if not config.HasField("authentication"):
+        return
+    authentication = config.authentication
+    chosen = next((scheme for scheme in offered or (authentication.scheme,) if is_served(scheme)), "")
+    if not chosen:
+        refuse([_none_served(offered, authentication.scheme, prefix)])
+    authentication.scheme = chosen
+
+
+def _none_served(offered: Sequence[str], scheme: str, prefix: str) -> Violation:
+    needs = "webhooks are sent with fixed credentials, as Bearer or Basic take them"
+    if not offered:
+        return Violation(f"{prefix}authentication.scheme", f"{scheme[:80]!r} cannot be served: {needs}")
+    named = ", ".join(repr(name[:80]) for name in offered[:_MOST_NAMED])
+    return Violation(f"{prefix}authentication.schemes", f"none of {named} can be served: {needs}")

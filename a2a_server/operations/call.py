@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from google.protobuf.message import Message
@@ -46,28 +45,6 @@ class Call(NamedTuple):
     """What the client says to be the last event it has seen, as it says it."""
     take: Take | None = None
     """Offered what a stream would yield next, while the stream is being waited for."""
-
-
-new_call: Final[
-    Callable[
-        [
-            tuple[
-                Caller,
-                Scope,
-                str,
-                frozenset[str],
-                str,
-                Sequence[str],
-                Trace | None,
-                bool,
-                Sequence[str],
-                Take | None,
-            ]
-        ],
-        Call,
-    ]
-] = partial(tuple.__new__, Call)
-"""A call made of all its members at once, which takes a third of the time."""
 
 
 class UnaryOperation(Protocol):

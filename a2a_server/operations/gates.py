@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.schemes import choose_scheme
-from a2a_server.domain.validation import check_content_types, check_send, is_plain
+from a2a_server.domain.media_types import check_content_types
+from a2a_server.domain.validation import check_send, is_plain
+from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.push.desk import INLINE, PushDesk
 from a2a_server.ports.agent import SKILL_KEY, Agent

@@ -13,14 +13,12 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.faults import shown
 from a2a_server.protocol.codec.schema import Complaint
+from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 T = TypeVar("T")
 
 Foreign = Mapping[str, Mapping[str, str]]
 """By type: members, and what to say of them."""
-
-_URI: Final = "urn:a2a-server:input-request:v1"
-"""The extension that carries input requests."""
 
 
 def of_1_0(table: Mapping[str, T]) -> dict[str, T]:
@@ -46,7 +44,7 @@ def texts(told: str, **names: str) -> dict[str, str]:
 _OF_1_0: Final = "is A2A 1.0's; 0.3 has {}"
 _OF_PROTO: Final = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has {}"
 _OF_SCHEMA: Final = "is the 0.3 JSON schema's; its proto, which the rest of this is spelt by, has {}"
-_INPUT_REQUEST: Final = f"the extension {_URI}, in metadata"
+_INPUT_REQUEST: Final = f"the extension {INPUT_REQUEST_URI}, in metadata"
 _OPPOSITE: Final = '"blocking", which is the opposite'
 _CONFIG_INSIDE: Final = '"pushNotificationConfig"'
 _INSIDE_FILE: Final = {"mediaType": '"mimeType" inside "file"', "filename": '"name" inside "file"'}
@@ -192,9 +190,7 @@ IN_1_0: Final[Mapping[str, Mapping[str, Complaint]]] = of_1_0(
         "GetTaskRequest": _TASK,
         "CancelTaskRequest": _TASK,
         "SubscribeToTaskRequest": _TASK,
-        "ListTasksRequest": texts(
-            _FROM_DRAFT, lastUpdatedAfter='"statusTimestampAfter", such as 2026-02-03T04:05:06Z'
-        ),
+        "ListTasksRequest": texts(_FROM_DRAFT, lastUpdatedAfter='"statusTimestampAfter", such as 2026-02-03T04:05:06Z'),
         "TaskPushNotificationConfig": {
             **texts(_FROM_0_3, **_MEMBERS_HERE, parent='"taskId"', configId='"id"'),
             **_CONFIG,

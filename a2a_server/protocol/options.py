@@ -35,7 +35,7 @@ def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     return ipaddress.ip_network(text.strip(), strict=False)
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(split)]
+NameList = Annotated[tuple[str, ...], BeforeValidator(split)]
 
 CardForm = Literal["auto", "1.0", "0.3"]
 LegacyJson = Literal["proto", "kind"]
@@ -81,7 +81,7 @@ def first_segment(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class GatewayOptions:
     """Times are seconds, sizes bytes."""
 
     max_body_bytes: Count = 16 * 1024 * 1024
@@ -125,19 +125,19 @@ class Options:
     """Whether the card keeps the doors that a server elsewhere declares, such as its gRPC address."""
     card: str = ""
     """A JSON file with the public card, for upstreams that do not tell theirs over gRPC."""
-    cors_origins: Names = ()
+    cors_origins: NameList = ()
     """Origins whose pages may call, such as https://console.example, or *; the public card may be read by all. Pages
     send credentials in headers of their own; those that browsers add by themselves, such as cookies, never count."""
-    trusted_proxies: Names = ()
+    trusted_proxies: NameList = ()
     """Addresses or networks whose Forwarded, and X-Forwarded-For, -Proto, -Host and -Port headers are believed, such as
     10.0.0.0/8."""
     forwarded_prefix: bool = False
     """Whether X-Forwarded-Prefix of trusted proxies is believed, too. Only where every one of them sets or removes it:
     most pass on what the client has sent."""
-    forward_headers: Names = FORWARDED
+    forward_headers: NameList = FORWARDED
     """Request headers that become metadata of the same name; a star at the end stands for anything. Cookies are not
     among them: what a browser sends along by itself is nobody's credential unless the operator says so."""
-    forward_well_known: Names = WELL_KNOWN
+    forward_well_known: NameList = WELL_KNOWN
     """HTTP's own request headers that become metadata grpcgateway-<name>."""
 
 
@@ -145,7 +145,7 @@ class Options:
 class ChannelOptions:
     """Times are seconds, sizes bytes."""
 
-    addresses: Names = ()
+    addresses: NameList = ()
     """HOST:PORT of each upstream; calls go to all of them, and to all addresses a name stands for, in turn."""
     tls: bool = False
     """Whether to speak TLS, also without any of the four below."""

@@ -23,8 +23,8 @@ from a2a_server.protocol.errors import ErrorCodes
 from a2a_server.protocol.options import (
     RESERVED,
     ChannelOptions,
-    Names,
-    Options,
+    GatewayOptions,
+    NameList,
     first_segment,
     network_of,
     path_fault,
@@ -35,7 +35,7 @@ from a2a_server.settings.auth import Auth, wrong
 from a2a_server.settings.push import Push
 from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.grpc.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
-from a2a_server.transport.tenants import Tenants, fault_of
+from a2a_server.transport.steps import Tenants, tenant_fault
 
 MEMORY = "memory:"
 SQLITE = "sqlite:///"
@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     """URL of the HTTP door as clients see it, for the agent card; empty = where it listens, or what proxies say."""
     anonymous_beyond_loopback: bool = False
     """Whether other machines may call without authentication."""
-    tenants: Names = ()
+    tenants: NameList = ()
     """The tenants that are served; none = every tenant a caller names is a space of its own."""
     default_tenant: str = ""
     """The tenant of calls that name none."""
@@ -111,7 +111,7 @@ class Settings(BaseSettings):
     streams: StreamOptions = StreamOptions()
     transport: GrpcOptions = GrpcOptions()
     legacy: LegacyOptions = LegacyOptions()
-    gateway: Options = Options()
+    gateway: GatewayOptions = GatewayOptions()
     upstream: ChannelOptions = ChannelOptions()
     push: Push = Push()
     tls: Tls = Tls()
@@ -133,7 +133,7 @@ class Settings(BaseSettings):
     @classmethod
     def _usable(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
         for name in (value,) if isinstance(value, str) else value:
-            if fault := fault_of(name):
+            if fault := tenant_fault(name):
                 raise ValueError(f'"{name}" {fault}')
         return value
 
@@ -182,7 +182,7 @@ class Settings(BaseSettings):
 
     @field_validator("gateway")
     @classmethod
-    def _understood(cls, options: Options) -> Options:
+    def _understood(cls, options: GatewayOptions) -> GatewayOptions:
         for text in options.trusted_proxies:
             try:
                 network_of(text)

@@ -15,7 +15,7 @@ from a2a_server.domain.addresses import Addresses, Network
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.delivery import Patience
-from a2a_server.protocol.options import Names, split
+from a2a_server.protocol.options import NameList, split
 from a2a_server.transport.grpc.pem import certificates_fault
 
 Count = Annotated[int, Ge(1)]
@@ -48,17 +48,17 @@ class Push(BaseModel):
     """Attempts under way at once."""
     per_host: Count = 8
     """Attempts under way at once at one host."""
-    allow_hosts: Names = ()
+    allow_hosts: NameList = ()
     """The only hosts that may be named: hook.example, .example for all below it, or addresses; none = all."""
-    deny_hosts: Names = ()
+    deny_hosts: NameList = ()
     """Hosts that may not be named, in the same spelling."""
-    allow_networks: Names = ()
+    allow_networks: NameList = ()
     """Networks that may be called although they are private, such as 10.1.0.0/16."""
-    deny_networks: Names = ()
+    deny_networks: NameList = ()
     """Networks that may not be called although they are public."""
     https_only: bool = True
     """Whether webhooks go over HTTPS alone."""
-    ports: Names = ("443", "80", "1024-65535")
+    ports: NameList = ("443", "80", "1024-65535")
     """Ports that may be called."""
     allow_loopback: bool = False
     """For development: whether this machine itself may be called, also over HTTP. Callers could reach what it hides."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Generator
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, NamedTuple, cast
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_server.operations.call import Take
+from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
-from a2a_server.transport.deadlines import Context, deadline_of, limited, until
-from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Stream, new_envelope
+from a2a_server.transport.flowing import Waiting, deadline_of, limited, until
+from a2a_server.transport.pipeline import Metadata, Pipeline, Stream
 
 PATIENCE = 1.0
 """How many seconds the store has for a sign of life."""
@@ -22,41 +23,41 @@ PATIENCE = 1.0
 FRESH = 0.5
 """How many seconds an answer of the store counts, however many ask."""
 
-A = TypeVar("A")
+
+class LocalAnswer(NamedTuple):
+    """The answer of a unary call, with the members that the gateway reads from every upstream's answer."""
+
+    message: Message
+    metadata: Metadata = ()
+    trailers: Metadata = ()
 
 
-class LocalUpstream(Generic[A]):
-    """Calls operations through the pipeline.
+class LocalUpstream:
+    """Calls operations through the pipeline."""
 
-    `answer` makes what the gateway understands, which this package may not know, of a message, metadata and trailers.
-    """
-
-    def __init__(
-        self, pipeline: Pipeline, store: Store, answer: Callable[[tuple[Message, Metadata, Metadata]], A]
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, store: Store) -> None:
         self._pipeline = pipeline
         self._store = store
-        self._answer = answer
         self._reachable = False
         self._asked = float("-inf")
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> A:
+    async def unary(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalAnswer:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
-        envelope = new_envelope((context.metadata, ()))
+        credentials = Credentials(context.metadata)
         await _THE_OTHERS
         if context.timeout is None:
-            reply = await self._pipeline.unary(method.name, request, envelope)
+            reply = await self._pipeline.unary(method.name, request, credentials)
         else:
             async with until(deadline_of(context), context):
-                reply = await self._pipeline.unary(method.name, request, envelope)
+                reply = await self._pipeline.unary(method.name, request, credentials)
         await _THE_OTHERS
-        return self._answer((reply.message, reply.metadata, ()))
+        return LocalAnswer(reply.message, reply.metadata)
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> LocalStream:
+    async def stream(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalStream:
         deadline = deadline_of(context)
         async with until(deadline, context):
-            envelope = Envelope(context.metadata)
-            stream = await self._pipeline.stream(method.name, request, envelope, shows_numbers=True)
+            credentials = Credentials(context.metadata)
+            stream = await self._pipeline.stream(method.name, request, credentials, shows_numbers=True)
         return LocalStream(stream, deadline, context)
 
     async def ready(self) -> bool:
@@ -97,7 +98,7 @@ class LocalStream:
 
     __slots__ = ("_place", "items", "metadata")
 
-    def __init__(self, stream: Stream, deadline: float | None, context: Context) -> None:
+    def __init__(self, stream: Stream, deadline: float | None, context: Waiting) -> None:
         self._place = stream.place
         self.metadata = stream.metadata
         self.items = stream.items if deadline is None else limited(stream.items, deadline, context)

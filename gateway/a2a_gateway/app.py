@@ -23,18 +23,18 @@ from a2a_gateway.older.draft.doors import DraftDoors
 from a2a_gateway.older.v0_3.cards import OldCards
 from a2a_gateway.older.v0_3.doors import OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
-from a2a_gateway.older.v0_3.routes import PREFIX
+from a2a_gateway.older.v0_3.rest import PREFIX
 from a2a_gateway.openapi.page import OpenApiPage
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest
-from a2a_gateway.routing.collisions import Area, Root, check, draft_area, old_areas
-from a2a_gateway.routing.routes import Table, Unknown, WrongVerb
+from a2a_gateway.routing.annotations import Area, Root, check_collisions, draft_area, old_areas
+from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
 from a2a_server.protocol.names import JSON
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 
 A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
 DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
@@ -58,7 +58,7 @@ class Gateway:
         *,
         base: str,
         public_url: str = "",
-        options: Options | None = None,
+        options: GatewayOptions | None = None,
         codes: ErrorCodes = "1.0.1",
         services: Sequence[ServiceDescriptor] = (A2A,),
         legacy_cards: Legacy | None = None,
@@ -71,7 +71,7 @@ class Gateway:
 
         `documents` are further pages of JSON by their paths, for anybody to read.
         """
-        options = options or Options()
+        options = options or GatewayOptions()
         self.readers = Readers(options)
         self._upstream = upstream
         proxies = Proxies(options.trusted_proxies, public_url, prefix=options.forwarded_prefix)
@@ -119,7 +119,7 @@ class Gateway:
             ),
         }
         self._fixed: dict[str, Sequence[str]] = {**dict.fromkeys(self._pages, _GET), "/": _POST, "*": _ANY}
-        check(self._table.routes, self._fixed, self._areas(roots, options.draft_path))
+        check_collisions(self._table.routes, self._fixed, self._areas(roots, options.draft_path))
 
     def _areas(self, roots: Sequence[Root], draft_path: str) -> Sequence[Area]:
         """What older versions have for themselves."""

@@ -20,7 +20,7 @@ from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2A_DOMAIN, SERVER_DOMAIN, A2AError, ErrorCodes, Reason, StatusError, status_of
 from a2a_server.protocol.names import CHALLENGE, CHALLENGE_HEADER
 
@@ -126,7 +126,7 @@ def explain(error: Exception, codes: ErrorCodes = "1.0.1", form: type[Failure] =
     return failure_of(A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}), codes, form)
 
 
-def _failure(status: status_pb2.Status, trailers: Metadata, codes: ErrorCodes, form: type[Failure]) -> Failure:
+def _failure(status: status_pb2.Status, trailers: MetadataPairs, codes: ErrorCodes, form: type[Failure]) -> Failure:
     shown, headers = [], []
     reason: Reason | None = None
     informed = False

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from a2a_gateway.errors import Failure, explain
-from a2a_gateway.requests import accept, headers
+from a2a_gateway.requests import headers
+from a2a_gateway.requests.headers import answer_type, error_type
 from a2a_server.protocol.codec import Codec
-from a2a_server.protocol.v0_3.words import Words, retold
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason, StatusError
 from a2a_server.protocol.json_v1 import V1 as V1_JSON
 from a2a_server.protocol.names import CHALLENGE, CURRENT, EXTENSIONS_HEADER
+from a2a_server.protocol.v0_3.words import Words, retold
 
 _VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_SHOWN: Final = 100
@@ -33,9 +34,9 @@ class Profile:
     """Which column of the catalogue errors take their numbers from."""
     failure: type[Failure] = Failure
     """The shapes of errors."""
-    unary: Callable[[str | None], str] = accept.unary
+    unary: Callable[[str | None], str] = answer_type
     """The media type of an answer, by what the client accepts."""
-    refusal: Callable[[str | None], str] = accept.of_error
+    refusal: Callable[[str | None], str] = error_type
     """The media type of an error over REST; there always is one."""
     extensions: Sequence[str] = (EXTENSIONS_HEADER,)
     """The headers by which extensions are asked for, and told to be active; the first one where none is asked for."""

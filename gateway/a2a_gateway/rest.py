@@ -12,14 +12,14 @@ from a2a_gateway.calls import Calls, query_of, versions_asked
 from a2a_gateway.http import body, frames
 from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.profiles import Profile
-from a2a_gateway.requests import accept
-from a2a_gateway.requests.binding import bind
-from a2a_gateway.requests.content import content_of
-from a2a_gateway.routing.routes import Route, Table, Unknown, WrongVerb
+from a2a_gateway.requests.binding import bind, content_of
+from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
+from a2a_gateway.routing.annotations import Route
+from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import NDJSON
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 
 DISCOVERY = "a2a_server.discovery.v1.Discovery"
 
@@ -34,10 +34,10 @@ class Rest:
     async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Answering:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         route, _ = match = self.table.match(request.method, path)
-        method, accepted = route.method, accept.asked(request.headers)
+        method, accepted = route.method, accepted_types(request.headers)
         public = _is_public(method)
         profile = self.calls.profile
-        kind = (accept.stream if method.server_streaming else profile.unary)(None if public else accepted)
+        kind = (stream_type if method.server_streaming else profile.unary)(None if public else accepted)
         parameters = query_of(query)
         raw = await body_of(request, route, self.calls.options)
         message = bind(match, parameters, raw, profile.codec, max_depth=self.calls.options.max_depth)
@@ -56,11 +56,11 @@ class Rest:
         return refusal(self.calls.profile, request, error)
 
 
-async def body_of(request: web.BaseRequest, route: Route, options: Options) -> bytes:
+async def body_of(request: web.BaseRequest, route: Route, options: GatewayOptions) -> bytes:
     if not request.can_read_body:
         return b""
     if route.body:  # otherwise it will be ignored, whatever it is
-        accept.must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
+        must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
     return await body.read(request, options)
 
 
@@ -68,7 +68,7 @@ def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Rep
     """The answer to a request that has failed."""
     failure = profile.explain(_as_a2a(error))
     allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
-    kind = profile.refusal(accept.asked(request.headers))
+    kind = profile.refusal(accepted_types(request.headers))
     return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
 
 

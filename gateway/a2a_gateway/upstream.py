@@ -1,11 +1,10 @@
-"""What the gateway calls: one RPC of one service, wherever it is served (design 5; spec: DOOR-01, DOOR-02)."""
+"""What the gateway calls: one RPC of one service, in this process or elsewhere (design 5; spec: DOOR-01, DOOR-02)."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
@@ -13,14 +12,14 @@ from google.protobuf.message import Message
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.names import CURRENT
 
-Metadata = Sequence[tuple[str, str | bytes]]
+MetadataPairs = Sequence[tuple[str, str | bytes]]
 
 
-class Context(NamedTuple):
-    """What travels beside a request."""
+class CallContext(NamedTuple):
+    """What goes with a request."""
 
     metadata: Mapping[str, Sequence[str]]
-    """Lower-case names; a name may have several values."""
+    """Names are lower-case; one name may have several values."""
     timeout: float | None = None
     """How many seconds the client will wait."""
     peer: str = ""
@@ -28,31 +27,31 @@ class Context(NamedTuple):
     binary: Mapping[str, Sequence[bytes]] = MappingProxyType({})
     """Metadata whose names end in -bin."""
     spoken: str = CURRENT
-    """The client's version; what it asks for has become a request of 1.0."""
+    """The client's version. The request itself is always one of 1.0."""
 
 
-new_context: Final[
-    Callable[
-        [tuple[Mapping[str, Sequence[str]], float | None, str, Mapping[str, Sequence[bytes]], str]],
-        Context,
-    ]
-] = partial(tuple.__new__, Context)
-"""As `new_answer`."""
+class UpstreamAnswer(Protocol):
+    """The answer of a unary call."""
+
+    @property
+    def message(self) -> Message: ...
+
+    @property
+    def metadata(self) -> MetadataPairs: ...
+
+    @property
+    def trailers(self) -> MetadataPairs: ...
 
 
 class Answer(NamedTuple):
-    """The answer of a unary call."""
+    """An answer that the gateway itself makes."""
 
     message: Message
-    metadata: Metadata = ()
-    trailers: Metadata = ()
+    metadata: MetadataPairs = ()
+    trailers: MetadataPairs = ()
 
 
-new_answer: Final[Callable[[tuple[Message, Metadata, Metadata]], Answer]] = partial(tuple.__new__, Answer)
-"""An answer made of all its members at once, which takes a third of the time; every call needs one."""
-
-
-class Item(Protocol):
+class StreamItem(Protocol):
     """One message of a stream."""
 
     @property
@@ -62,41 +61,41 @@ class Item(Protocol):
 
     @property
     def wire(self) -> bytes:
-        """It, serialised."""
+        """The serialised message."""
         ...
 
 
-class Stream(Protocol):
+class UpstreamStream(Protocol):
     """The answer of a streaming call."""
 
     @property
-    def metadata(self) -> Metadata:
-        """What was sent ahead of the items; complete once the first item is there."""
+    def metadata(self) -> MetadataPairs:
+        """What the upstream sent before the items. Complete once the first item has arrived."""
         ...
 
     @property
-    def items(self) -> AsyncIterator[Sequence[Item]]:
-        """Batches of all that is ready. Whoever iterates closes it."""
+    def items(self) -> AsyncIterator[Sequence[StreamItem]]:
+        """Batches of everything that is ready. Whoever iterates closes it."""
         ...
 
-    def on_ready(self, take: Callable[[Sequence[Item]], bool]) -> None:
-        """Say who may be offered items while somebody waits for them; what it does not take comes out of `items`.
+    def on_ready(self, take: Callable[[Sequence[StreamItem]], bool]) -> None:
+        """Register who may be handed items directly while it waits for them; items that it refuses come from `items`.
 
-        To be said before the first item is asked for. An upstream need not make use of it.
+        Call this before asking for the first item. An upstream may ignore it.
         """
         ...
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
-        """Tell the upstream how to end the stream from its side, when it stops."""
+        """Register how the upstream ends the stream from its side when it stops."""
         ...
 
 
 class Upstream(Protocol):
     """Serves calls. Refuses with `A2AError`, or with `StatusError` when the refusal came over a wire."""
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer: ...
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer: ...
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Stream: ...
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamStream: ...
 
     async def ready(self) -> bool:
         """Whether calls would be served now."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from a2a_gateway.upstream import Context, Stream, Upstream
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import Agent, Outlet
 from a2a_server.ports.turn_request import TurnRequest
@@ -23,14 +23,14 @@ async def place(agent: Agent, kind: Kind, **options: Any) -> AsyncIterator[tuple
         yield world, upstream
 
 
-async def subscribe(upstream: Upstream, task_id: str, cursor: object = None, **metadata: str) -> Stream:
+async def subscribe(upstream: Upstream, task_id: str, cursor: object = None, **metadata: str) -> UpstreamStream:
     told = {name.replace("_", "-"): (value,) for name, value in metadata.items()}
     if cursor is not None:
         told["last-event-id"] = (str(cursor),)
-    return await upstream.stream(rpc("SubscribeToTask"), pb.SubscribeToTaskRequest(id=task_id), Context(told))
+    return await upstream.stream(rpc("SubscribeToTask"), pb.SubscribeToTaskRequest(id=task_id), CallContext(told))
 
 
-async def read(stream: Stream, seen: Numbered | None = None) -> Numbered:
+async def read(stream: UpstreamStream, seen: Numbered | None = None) -> Numbered:
     """All items with their numbers; into `seen`, so that what came before an error counts."""
     seen = [] if seen is None else seen
     async for batch in stream.items:

@@ -14,10 +14,10 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from a2a_gateway.upstream import Answer, Context, Item
+from a2a_gateway.upstream import Answer, CallContext, StreamItem, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
 from tests.support.house import Address, Gateway, HttpDoor
 from tests.support.http import SEND, get, once, post
@@ -33,10 +33,10 @@ class Refusing:
     def __init__(self, error: BaseException | type[BaseException]) -> None:
         self.error = error
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         self._refuse()
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Any:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> Any:
         self._refuse()
 
     async def ready(self) -> bool:
@@ -49,7 +49,7 @@ class Refusing:
 class RefusingLate(Refusing):
     """Opens the stream, and then refuses."""
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Any:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> Any:
         return LateStream(self)
 
 
@@ -58,9 +58,9 @@ class LateStream:
 
     def __init__(self, upstream: Refusing) -> None:
         self._upstream = upstream
-        self.items: AsyncIterator[Sequence[Item]] = self._items()
+        self.items: AsyncIterator[Sequence[StreamItem]] = self._items()
 
-    async def _items(self) -> AsyncIterator[Sequence[Item]]:
+    async def _items(self) -> AsyncIterator[Sequence[StreamItem]]:
         self._upstream._refuse()  # noqa: SLF001 - of the same kind
         yield ()
 
@@ -73,7 +73,7 @@ class LateStream:
 
 @asynccontextmanager
 async def refusing(upstream: Refusing, codes: Codes = "1.0.1") -> AsyncIterator[int]:
-    door = HttpDoor(Address("127.0.0.1", 0).listen("http"), Options())
+    door = HttpDoor(Address("127.0.0.1", 0).listen("http"), GatewayOptions())
     gateway = Gateway(upstream, base="http://a.example", codes=codes)
     await gateway.start()
     await door.open(gateway)
@@ -349,7 +349,7 @@ async def test_head_tells_an_error_without_its_body() -> None:
 @pytest.mark.source
 async def test_a_codec_that_fails_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Told(Refusing):
-        async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+        async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
             return Answer(pb.Task(id="never answered before"))  # or its JSON might have been kept
 
     def fail(*_: object) -> bytes:

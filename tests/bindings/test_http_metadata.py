@@ -13,7 +13,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Extension
-from a2a_server.protocol.options import FORWARDED, ChannelOptions, Options
+from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
 from tests.support import world
 from tests.support.doors import http_door
 from tests.support.house import ChannelUpstream
@@ -44,7 +44,7 @@ def failure(answer: Answer) -> str:
 async def open_world(request: pytest.FixtureRequest) -> AsyncIterator[tuple[world.World, Stage]]:
     """Everything that the default settings let through, before a server with two extensions."""
     stage = Stage(extensions=[Extension(PLACE, "Says where."), Extension(TONE, "Says how.")])
-    async with world.serving(stage.agent, through=request.param, http_options=Options()) as opened:
+    async with world.serving(stage.agent, through=request.param, http_options=GatewayOptions()) as opened:
         yield opened, stage
 
 
@@ -164,7 +164,7 @@ async def echo() -> AsyncIterator[Echo]:
 
 
 @asynccontextmanager
-async def before(heard: Echo, options: Options) -> AsyncIterator[int]:
+async def before(heard: Echo, options: GatewayOptions) -> AsyncIterator[int]:
     upstream = ChannelUpstream(ChannelOptions(addresses=(f"127.0.0.1:{heard.port}",)))
     try:
         async with http_door(upstream, options) as door:
@@ -176,7 +176,7 @@ async def before(heard: Echo, options: Options) -> AsyncIterator[int]:
 @pytest.mark.req("DOOR-10", "AUTN-05")
 async def test_headers_become_metadata_and_metadata_headers() -> None:
     raw = bytes(range(256))
-    async with echo() as heard, before(heard, Options()) as port:
+    async with echo() as heard, before(heard, GatewayOptions()) as port:
         answer = await once(
             port,
             get(
@@ -216,7 +216,7 @@ async def test_headers_become_metadata_and_metadata_headers() -> None:
 
 @pytest.mark.req("DOOR-10")
 async def test_what_is_forwarded_is_a_setting() -> None:
-    options = Options(forward_headers=("x-team", "cookie"), forward_well_known=("host",))
+    options = GatewayOptions(forward_headers=("x-team", "cookie"), forward_well_known=("host",))
     async with echo() as heard, before(heard, options) as port:
         await once(port, get("/tasks/t", "X-Team: red", "Cookie: a=b", "Authorization: Bearer T", "Accept: */*"))
         sent = {name: value for name, value in heard.sent if name != "user-agent"}
@@ -225,7 +225,7 @@ async def test_what_is_forwarded_is_a_setting() -> None:
 
 @pytest.mark.req("DOOR-10")
 async def test_grpc_timeout_is_the_deadline_of_the_call() -> None:
-    async with echo() as heard, before(heard, Options()) as port:
+    async with echo() as heard, before(heard, GatewayOptions()) as port:
         for text, seconds in (("100S", 100), ("2M", 120), ("99999999H", 30 * 24 * 3600)):
             assert (await once(port, get("/tasks/t", f"Grpc-Timeout: {text}"))).status == 200
             assert heard.left == [pytest.approx(seconds, rel=0.05)]  # gRPC rounds it
@@ -237,7 +237,7 @@ async def test_grpc_timeout_is_the_deadline_of_the_call() -> None:
 @pytest.mark.req("DOOR-10")
 @pytest.mark.parametrize("name", ["grpc-status", "grpc-timeout", "TE", "content-type", "user-agent", "connection"])
 async def test_what_grpc_says_itself_cannot_be_said_for_it(name: str) -> None:
-    async with echo() as heard, before(heard, Options()) as port:
+    async with echo() as heard, before(heard, GatewayOptions()) as port:
         answer = await once(port, get("/tasks/t", f"Grpc-Metadata-{name}: x"))
         assert (answer.status, answer.reason) == (400, "INVALID_PARAMS")
         assert heard.sent == []

@@ -10,8 +10,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway.app import A2A
 from a2a_gateway.cards.cards import Legacy
-from a2a_gateway.routing.routes import RouteError
-from a2a_server.protocol.options import Options
+from a2a_gateway.routing.annotations import RouteError
+from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.superset import superset
 from tests.support.door_upstream import Scripted
@@ -70,7 +70,7 @@ def put_together(service: ServiceDescriptor) -> Gateway:
     return Gateway(
         Scripted(),
         base="http://a.example",
-        options=Options(profiles=("draft",), draft_path="/d/raft"),
+        options=GatewayOptions(profiles=("draft",), draft_path="/d/raft"),
         services=(A2A, service),
         legacy_cards=Legacy(old_cards.downgrade, superset),
         tenants=["north"],

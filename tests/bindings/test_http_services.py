@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import orjson
 import pytest
 
-from a2a_gateway.routing.trie import METHODS
+from a2a_gateway.routing.annotations import METHODS
 from tests.support.http import get, once, post
 from tests.support.librarian import BOOK, PAGES, WHERE, Librarian, Where, lending
 from tests.unit.gateway.scratch.library import library

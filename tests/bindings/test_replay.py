@@ -13,7 +13,7 @@ from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
-from a2a_gateway.upstream import Context, Upstream
+from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.log.replay import cursor_of
 from a2a_server.ports.agent import Outlet
@@ -79,7 +79,7 @@ def _fault(refusal: status_pb2.Status) -> str:
 async def test_every_event_has_the_number_it_has_in_the_log(store: Store, kind: Kind) -> None:
     gate, seen, joined = Gate(), Numbered(), Numbered()
     async with place(waiting(gate), kind, store=store) as (world, upstream):
-        sending = await upstream.stream(rpc("SendStreamingMessage"), say(), Context({}))
+        sending = await upstream.stream(rpc("SendStreamingMessage"), say(), CallContext({}))
         first = asyncio.ensure_future(read(sending, seen))
         await until(lambda: bool(seen))
         second = asyncio.ensure_future(read(await subscribe(upstream, seen[0][1].task.id), joined))

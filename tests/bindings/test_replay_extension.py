@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_gateway.upstream import Context
+from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.ports.agent import Outlet
@@ -99,7 +99,7 @@ async def test_the_agent_hears_nothing_of_it() -> None:
 @pytest.mark.parametrize("asks", [False, True])
 async def test_both_upstreams_give_the_same_bytes(*, asks: bool) -> None:
     asked = {"a2a-extensions": ("https://example.com/x", REPLAY)} if asks else {}
-    context = Context({"last-event-id": ("1",), **asked})
+    context = CallContext({"last-event-id": ("1",), **asked})
     told = []
 
     async def act(request: TurnRequest, outlet: Outlet) -> None:

@@ -32,7 +32,7 @@ from tests.bindings.actors import (
     waiting,
     watch_writes,
 )
-from tests.support.house import Extensions, Limits, Rules
+from tests.support.house import DeclaredExtensions, Limits, Rules
 from tests.support.world import ByHeader, as_user, refused, say, serving
 
 
@@ -157,7 +157,7 @@ async def test_somebody_elses_task_is_not_found(store: Store) -> None:
 async def test_the_agent_gets_everything_about_the_message() -> None:
     agent = echo()
     uri = "https://example.com/ext/1"
-    rules = Rules(extensions=Extensions(frozenset({uri})))
+    rules = Rules(extensions=DeclaredExtensions(frozenset({uri})))
     async with serving(agent, authenticator=ByHeader(), rules=rules) as world:
         other = await world.send(say("other"), metadata=as_user("ann", x_tenant="red"))
         request = say(

@@ -11,7 +11,7 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.ports.store import Store
 from tests.bindings.actors import watch_calls
 from tests.support.calls import URL
-from tests.support.house import MOST_CONFIGS
+from tests.support.house import MOST_CONFIGS, Admission
 from tests.support.old import send, tell
 from tests.support.stage import Stage
 from tests.support.world import World, refused, serving
@@ -164,20 +164,15 @@ async def test_an_empty_authentication_counts_as_none_and_a_real_one_is_masked()
 
 
 @pytest.mark.req("LPSH-02", "LMAP-01")
-@pytest.mark.source
 async def test_all_schemes_reach_the_core_and_the_version_with_them() -> None:
     """The list has no place in a request of 1.0, so it travels beside it."""
     both = v03.AuthenticationInfo(schemes=["Basic", "Bearer"], credentials="s3cr3t")
-    async with serving(Stage().agent, push_notifications=True) as world:
-        told: list[tuple[str, tuple[str, ...]]] = []
-        admit = world.pipeline._admit  # noqa: SLF001 - what operations are told shows in deliveries only
+    told: list[tuple[str, tuple[str, ...]]] = []
 
-        async def watched(*args: Any) -> Any:
-            call, metadata = await admit(*args)
-            told.append((call.version, tuple(call.schemes)))
-            return call, metadata
+    def watch(call: Admission) -> None:
+        told.append((call.version, tuple(call.schemes)))
 
-        world.pipeline._admit = watched  # type: ignore[method-assign,assignment]  # noqa: SLF001 - as above
+    async with serving(Stage().agent, push_notifications=True, steps=[watch]) as world:
         config = v03.PushNotificationConfig(id="c", url=URL, authentication=both)
         task = await send(world, tell(skill="ask", configuration={"push_notification": config}))
         await create(world, f"tasks/{task.id}", "d", authentication=both)

@@ -7,14 +7,14 @@ from urllib.parse import quote
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_old import WHERE, Where, kinds, old_serving, say, tell, texts
 from tests.support.doors import OPTIONS
 from tests.support.house import Rules, Tenants
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
 
-KIND_DEFAULT = Options(legacy_json="kind", forward_headers=OPTIONS.forward_headers)
+KIND_DEFAULT = GatewayOptions(legacy_json="kind", forward_headers=OPTIONS.forward_headers)
 
 pytestmark = pytest.mark.parametrize("where", WHERE)
 

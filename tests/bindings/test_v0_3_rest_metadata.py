@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.upstream import Answer, Context
+from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, tell
 from tests.support.door_upstream import Scripted
@@ -34,7 +34,7 @@ class Paged(Scripted):
         self.pages = pages
         self.each = each
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         asked = pb.ListTaskPushNotificationConfigsRequest()
         asked.MergeFromString(request.SerializeToString())
         self.asked.append((method.name, asked, context))
@@ -189,7 +189,7 @@ async def test_a_list_without_end_is_not_followed_for_ever() -> None:
 @pytest.mark.req("GEN-07")
 async def test_a_deadline_is_one_for_all_pages() -> None:
     class Slow(Paged):
-        async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+        async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
             if self.asked:
                 await asyncio.sleep(60)
             return await super().unary(method, request, context)

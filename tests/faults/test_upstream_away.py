@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from a2a_gateway.upstream import Context, Item
+from a2a_gateway.upstream import CallContext, StreamItem
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.options import ChannelOptions
 from tests.e2e.processes import ROOT, Running
@@ -66,7 +66,7 @@ async def test_a_server_is_killed_and_started_again(tmp_path: Path) -> None:
         async with upstream(address) as to:
             assert await to.ready()
             stream = await to.stream(rpc("SendStreamingMessage"), say(skill="laps"), PLAIN)
-            seen: list[Item] = []
+            seen: list[StreamItem] = []
             while len(seen) < 3:
                 seen += await anext(stream.items)
             kill(first)
@@ -80,7 +80,7 @@ async def test_a_server_is_killed_and_started_again(tmp_path: Path) -> None:
                 await reaches(to, ready=True)
                 assert await tasks(to) == 1
                 task = pb.StreamResponse.FromString(seen[0].wire).task.id
-                cursor = Context({"last-event-id": (str(seen[-1].number),)})
+                cursor = CallContext({"last-event-id": (str(seen[-1].number),)})
                 rest = await items(await to.stream(rpc("SubscribeToTask"), pb.SubscribeToTaskRequest(id=task), cursor))
                 assert rest[-1][1].status_update.status.state == pb.TASK_STATE_COMPLETED
                 numbers = [item.number for item in seen] + [number for number, _ in rest]

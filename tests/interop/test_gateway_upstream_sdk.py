@@ -21,7 +21,7 @@ from a2a.types import a2a_pb2_grpc
 from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 
-from a2a_gateway.upstream import Context
+from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.protocol.options import ChannelOptions
@@ -30,7 +30,7 @@ from tests.support.house import ChannelUpstream, WithCard
 from tests.support.world import kinds, say
 from tests.unit.gateway.upstreams import CARD, items, refused, rpc
 
-V1 = Context({"a2a-version": ("1.0",)})
+V1 = CallContext({"a2a-version": ("1.0",)})
 
 CARD_OF_THE_SDK = pb.AgentCard(
     name="Echo",

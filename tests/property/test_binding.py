@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from a2a_gateway.requests.binding import bind
 from a2a_gateway.routing.parameters import is_map, is_well_known, members
-from a2a_gateway.routing.routes import Match, Table, Unknown, WrongVerb
+from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2
 from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason

@@ -8,8 +8,8 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_server.domain.nesting import TOO_DEEP, too_deep
-from a2a_server.protocol.codec import values
+from a2a_server.domain.free_form import TOO_DEEP, too_deep
+from a2a_server.protocol.codec import wellknown
 from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError
@@ -58,7 +58,7 @@ LEAF: st.SearchStrategy[Any] = st.sampled_from([None, "x", "x" * 200, {}, []])
 
 @pytest.mark.req("EXTN-08", "JSON-06")
 @pytest.mark.parametrize(
-    ("kind", "read"), [(struct_pb2.Struct, values.read_struct), (struct_pb2.Value, values.read_value)]
+    ("kind", "read"), [(struct_pb2.Struct, wellknown.read_struct), (struct_pb2.Value, wellknown.read_value)]
 )
 @settings(max_examples=300)
 @given(leaf=LEAF, branch=BRANCH)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain import validation
-from a2a_server.domain.compiled import checker_of
-from a2a_server.domain.structure import faults_of, required_violations
+from a2a_server.domain import media_types, validation
+from a2a_server.domain.checkers import checker_of, required_violations
+from a2a_server.domain.demands import faults_of
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.property.messages import messages
 
@@ -70,7 +70,7 @@ def test_requests(check: Callable[..., None], kind: type[Message], data: st.Data
 
 @given(messages(pb.SendMessageRequest), st.lists(st.text() | st.sampled_from(["*/*", "text/*", "text/plain"])))
 def test_content_types(request: pb.SendMessageRequest, modes: list[str]) -> None:
-    error = refusal(validation.check_content_types, request, modes)
+    error = refusal(media_types.check_content_types, request, modes)
     if error is not None:
         assert error.reason is Reason.CONTENT_TYPE_NOT_SUPPORTED
         assert set(error.metadata) == {"mediaType", "supported"}

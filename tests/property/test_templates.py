@@ -8,7 +8,8 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_gateway.routing.routes import Route, Table, Unknown, WrongVerb
+from a2a_gateway.routing.annotations import Route
+from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_gateway.routing.template import Segment, TemplateError, Wild, parse
 from a2a_proto import a2a_pb2
 from a2a_server.protocol.errors import A2AError

@@ -8,18 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.checkers import required_violations
 from a2a_server.domain.input_requests import (
+    REDACTED,
     InputRequest,
     check_answer,
+    kept_of,
     kind_of,
     open_request,
     put_request,
+    redacted,
     request_in,
     results_in,
     tool_result,
 )
-from a2a_server.domain.structure import required_violations
-from a2a_server.domain.withholding import REDACTED, kept_of, redacted
 from a2a_server.protocol.errors import A2AError
 from tests.property.messages import JSON, NAMES, VALUES, messages
 

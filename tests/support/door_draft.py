@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_events import Event, events, loads
 from tests.support.door_old import GATEWAYS, WHERE, Answer, Where, named
 from tests.support.doors import OPTIONS, http_door
@@ -157,7 +157,7 @@ async def draft_serving(agent: Any, where: Where = "near", **parts: Any) -> Asyn
 
 
 @asynccontextmanager
-async def draft_door(upstream: Any, options: Options = WITH_DRAFT, **chosen: Any) -> AsyncIterator[DraftClient]:
+async def draft_door(upstream: Any, options: GatewayOptions = WITH_DRAFT, **chosen: Any) -> AsyncIterator[DraftClient]:
     """The gateway alone, in front of what a test has written down."""
     async with http_door(upstream, options, **chosen) as door, session() as opened:
         yield DraftClient(opened, door.base + options.draft_path)

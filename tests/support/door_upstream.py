@@ -9,7 +9,7 @@ from typing import NamedTuple
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.upstream import Answer, Context, Metadata
+from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError
 
@@ -33,7 +33,7 @@ Script = Callable[["Playing"], AsyncIterator[Sequence[Event]]]
 class Playing:
     """An open stream."""
 
-    metadata: Metadata = ()
+    metadata: MetadataPairs = ()
 
     def __init__(self, script: Script) -> None:
         self.closed = asyncio.Event()
@@ -61,16 +61,16 @@ class Scripted:
     def __init__(self, answer: Message | Exception | None = None, script: Script | None = None) -> None:
         self.answer = answer if answer is not None else pb.Task(id="t")
         self.script = script
-        self.asked: list[tuple[str, Message, Context]] = []
+        self.asked: list[tuple[str, Message, CallContext]] = []
         self.streams: list[Playing] = []
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         self.asked.append((method.name, request, context))
         if isinstance(self.answer, Exception):
             raise self.answer
         return Answer(self.answer)
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Playing:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> Playing:
         self.asked.append((method.name, request, context))
         assert self.script is not None
         self.streams.append(Playing(self.script))

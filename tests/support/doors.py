@@ -15,11 +15,11 @@ from a2a_gateway.app import Gateway
 from a2a_gateway.cards.cards import Legacy
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.http.door import HttpDoor
-from a2a_gateway.upstream import Upstream, new_answer
+from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from a2a_server.ports.store import Store
-from a2a_server.protocol.options import FORWARDED, ChannelOptions, Options
+from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.superset import superset
 from a2a_server.transport.grpc.address import Address
@@ -38,7 +38,7 @@ SERVICE = pb.DESCRIPTOR.services_by_name["A2AService"]
 DISCOVERY = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
 
 _LONG = 256 * 1024
-OPTIONS = Options(
+OPTIONS = GatewayOptions(
     forward_headers=(*FORWARDED, "x-user", "x-tenant"),
     max_url_bytes=_LONG,
     max_header_bytes=_LONG,
@@ -72,7 +72,7 @@ class OpenGateway:
 
 @asynccontextmanager
 async def http_door(
-    upstream: Upstream, options: Options = OPTIONS, *, old: bool = False, **chosen: Any
+    upstream: Upstream, options: GatewayOptions = OPTIONS, *, old: bool = False, **chosen: Any
 ) -> AsyncIterator[OpenGateway]:
     """Serve HTTP for the duration of the block; 0.3 is spoken if `old`."""
     door = HttpDoor(Address("127.0.0.1", 0).listen("http"), options)
@@ -92,7 +92,7 @@ async def upstream_for(
     door: Door, pipeline: Pipeline, store: Store, port: int, *, keep_open_on_input: bool = False
 ) -> AsyncIterator[Upstream]:
     if not door.endswith("-far"):
-        yield LocalUpstream(pipeline, store, new_answer)
+        yield LocalUpstream(pipeline, store)
         return
     options = ChannelOptions(addresses=(f"127.0.0.1:{port}",))
     upstream = ChannelUpstream(options, keep_open_on_input=keep_open_on_input)

@@ -17,16 +17,15 @@ from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore, schema
 from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.domain.addresses import Addresses
+from a2a_server.domain.checkers import required_violations
 from a2a_server.domain.events import artifact_event, millis, status_event, text_part
-from a2a_server.domain.input_requests import UNDECLARED, InputRequest, put_request
+from a2a_server.domain.input_requests import REDACTED, UNDECLARED, InputRequest, put_request
 from a2a_server.domain.lifecycle import INTERRUPTED, MOVES, TERMINAL
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.reducer import apply_status, fold
 from a2a_server.domain.scope import Scope
-from a2a_server.domain.structure import required_violations
 from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import Policy as WebhookPolicy
-from a2a_server.domain.withholding import REDACTED
 from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.ids import Ids
@@ -37,11 +36,10 @@ from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.operations.turns.unattended import Unattended
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.options import Options as OldOptions
-from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.grpc.address import Address, StartError
 from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
-from a2a_server.transport.pipeline import Rules
-from a2a_server.transport.tenants import Tenants
+from a2a_server.transport.pipeline import Admission
+from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
 
 __all__ = [
     "INTERRUPTED",
@@ -53,13 +51,14 @@ __all__ = [
     "UNDECLARED",
     "Address",
     "Addresses",
+    "Admission",
     "Anonymous",
     "Call",
     "ChannelUpstream",
     "Core",
+    "DeclaredExtensions",
     "Delivery",
     "Entries",
-    "Extensions",
     "Gateway",
     "GrpcOptions",
     "HttpDoor",

@@ -13,9 +13,9 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway.channel import ChannelUpstream
-from a2a_gateway.upstream import Answer, Context, Upstream
+from a2a_gateway.upstream import Answer, CallContext, Upstream, UpstreamAnswer
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import ChannelOptions, Options
+from a2a_server.protocol.options import ChannelOptions, GatewayOptions
 from tests.support.door_upstream import Event, Playing
 from tests.support.doors import OpenGateway, http_door
 from tests.unit.gateway.scratch.library import library
@@ -42,13 +42,13 @@ class Librarian:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         """Every RPC with its request, as ProtoJSON."""
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         if method.containing_service is not library():
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "Libraries have no card.")
         self._note(method, request)
         return Answer(ParseDict(_ANSWERS[method.output_type.name], GetMessageClass(method.output_type)()))
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Playing:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> Playing:
         self._note(method, request)
         kind = GetMessageClass(method.output_type)
         events = [Event(0, ParseDict(page, kind()).SerializeToString()) for page in PAGES]
@@ -68,13 +68,13 @@ class Librarian:
 
 @asynccontextmanager
 async def lending(
-    where: Where, options: Options | None = None, **chosen: Any
+    where: Where, options: GatewayOptions | None = None, **chosen: Any
 ) -> AsyncIterator[tuple[Librarian, OpenGateway]]:
     """A gateway in front of the library for the duration of the block."""
     librarian = Librarian()
     async with (
         _channel_to(librarian) if where == "far" else nullcontext(librarian) as upstream,
-        http_door(upstream, options or Options(), services=(library(),), **chosen) as door,
+        http_door(upstream, options or GatewayOptions(), services=(library(),), **chosen) as door,
     ):
         yield librarian, door
 
@@ -98,10 +98,10 @@ def _handler(librarian: Librarian, method: MethodDescriptor) -> Any:
     kind = GetMessageClass(method.input_type)
 
     async def unary(raw: bytes, context: Any) -> bytes:
-        return (await librarian.unary(method, kind.FromString(raw), Context({}))).message.SerializeToString()
+        return (await librarian.unary(method, kind.FromString(raw), CallContext({}))).message.SerializeToString()
 
     async def stream(raw: bytes, context: Any) -> AsyncIterator[bytes]:
-        async for batch in (await librarian.stream(method, kind.FromString(raw), Context({}))).items:
+        async for batch in (await librarian.stream(method, kind.FromString(raw), CallContext({}))).items:
             for event in batch:
                 yield event.wire
 

@@ -24,16 +24,16 @@ from a2a_server.ports.agent import Agent, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3.options import DEFAULT
 from a2a_server.protocol.v0_3.options import Options as OldOptions
-from a2a_server.transport.extensions import Extensions
 from a2a_server.transport.grpc.address import Address
 from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.pipeline import Pipeline, Step
+from a2a_server.transport.steps import DeclaredExtensions, Rules, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
@@ -101,16 +101,18 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     push_notifications: bool = False,
     delivery: Delivery | None = None,
     observers: Sequence[Observer] = (),
+    steps: Sequence[Step] = (),
     keep_open_on_input: bool = False,
     answer_by_reference: bool = False,
     through: Door | None = None,
-    http_options: Options = OPTIONS,
+    http_options: GatewayOptions = OPTIONS,
     old_options: OldOptions = DEFAULT,
     old_http: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[World]:
     """Run a server for the duration of the block; drained and closed afterwards.
 
-    With `old_http`, which says how, the HTTP door speaks 0.3, too. Without a `delivery` push notifications go nowhere.
+    `steps` are taken after the standard ones. With `old_http`, which says how, the HTTP door speaks 0.3,
+    too. Without a `delivery` push notifications go nowhere.
     """
     through = through or DOOR
     store = store or MemoryStore()
@@ -135,9 +137,9 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         delivery=delivery,
     )
     await core.start()
-    rules = rules or Rules(extensions=Extensions.of(core.card.capabilities.extensions))
+    rules = rules or Rules(extensions=DeclaredExtensions.of(core.card.capabilities.extensions))
     open_streams = OpenStreams(per_caller=streams.per_caller, total=streams.total, write_timeout=streams.write_timeout)
-    pipeline = Pipeline(core.operations, authenticator, rules, open_streams)
+    pipeline = Pipeline(core.operations, (*standard(authenticator, rules), *steps), open_streams)
     await door.serve(Servicer(pipeline), legacy=LegacyServicer(pipeline, old_options))
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)

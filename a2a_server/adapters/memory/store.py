@@ -14,7 +14,7 @@ from a2a_server.adapters.memory.index import TaskIndex
 from a2a_server.adapters.memory.push import Debts
 from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
 from a2a_server.domain.scope import Scope
-from a2a_server.domain.sites import site_of
+from a2a_server.domain.webhooks import site_of
 from a2a_server.ports.entry import Entry
 from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
 from a2a_server.ports.kept import Lease, Once, Turn

@@ -10,7 +10,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite.keys import task_key
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.scope import Scope
-from a2a_server.domain.sites import site_of
+from a2a_server.domain.webhooks import site_of
 from a2a_server.ports.entry import MESSAGE
 from a2a_server.ports.hooks import Hook
 from a2a_server.ports.write import Write

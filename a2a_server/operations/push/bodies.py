@@ -7,8 +7,7 @@ import hashlib
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import closes_stream
-from a2a_server.domain.reducer import fold
-from a2a_server.domain.views import trim
+from a2a_server.domain.reducer import fold, trim
 from a2a_server.operations.push.delivery import Delivery, Form
 from a2a_server.operations.push.desk import PushDesk
 from a2a_server.ports.hooks import Debt

@@ -8,7 +8,6 @@ from google.protobuf.empty_pb2 import Empty
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.paging import seal_after, unseal_after
-from a2a_server.domain.schemes import choose_scheme
 from a2a_server.domain.validation import (
     check_push_create,
     check_push_delete,
@@ -16,6 +15,7 @@ from a2a_server.domain.validation import (
     check_push_list,
     may_exist,
 )
+from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.push.config_bound import find_twin

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.fields import has
-from a2a_server.domain.views import trim
-from a2a_server.domain.wire import wrap
+from a2a_server.domain.events import wrap
+from a2a_server.domain.reducer import trim
 from a2a_server.operations.call import Call
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.services import Workshop
@@ -36,7 +35,7 @@ class SendMessage:
         plan = self.gates.send(call, request)
         with await self.once.start(call, request, plan) as ticket:
             at_once, history = False, None
-            if has(request, "configuration"):
+            if request.HasField("configuration"):
                 at_once, history = request.configuration.return_immediately, history_length(request.configuration)
             if at_once or not ticket.stopped_already:
                 if (reply := await ticket.reply()) is not None:
@@ -57,4 +56,4 @@ class SendMessage:
 
 def history_length(request: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> int | None:
     """The limit that the client sets, if it sets one (HIST-01)."""
-    return request.history_length if has(request, "history_length") else None
+    return request.history_length if request.HasField("history_length") else None

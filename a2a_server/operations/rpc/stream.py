@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import closes_stream
-from a2a_server.domain.views import trim
+from a2a_server.domain.reducer import trim
 from a2a_server.operations.call import Call, Ending, Entries, Take
 from a2a_server.operations.gates import Gates
 from a2a_server.operations.log.log import Reader

@@ -9,8 +9,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis
 from a2a_server.domain.paging import Position, TaskFilter, seal, unseal
+from a2a_server.domain.reducer import trim
 from a2a_server.domain.validation import check_cancel, check_get, check_list
-from a2a_server.domain.views import trim
 from a2a_server.operations.call import Call
 from a2a_server.operations.rpc.send import history_length
 from a2a_server.operations.services import Workshop

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.input_requests import open_request, results_in
+from a2a_server.domain.input_requests import open_request, results_in, sensitive_request
 from a2a_server.domain.lifecycle import INPUT
-from a2a_server.domain.withholding import sensitive_request
 from a2a_server.protocol.errors import Violation, refuse
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.fields import has
 from a2a_server.domain.reducer import fold
 from a2a_server.operations.turns.job import Job
 from a2a_server.operations.turns.writer import TaskWriter
@@ -21,7 +20,7 @@ _BEGINNING = 2
 def brief(job: Job, writer: TaskWriter, state: bytes, waiting: Iterable[Job], plan: Plan | None) -> TurnRequest:
     """Everything about the message and its task."""
     call, request = job.call, job.request
-    accepted = request.configuration.accepted_output_modes if has(request, "configuration") else ()
+    accepted = request.configuration.accepted_output_modes if request.HasField("configuration") else ()
     message = request.message
     return TurnRequest(
         writer.task_id,

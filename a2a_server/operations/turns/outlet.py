@@ -15,12 +15,12 @@ from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.compiled import checker_of, readable
+from a2a_server.domain.checkers import checker_of
+from a2a_server.domain.demands import faults_of
 from a2a_server.domain.events import millis, next_status_ms, set_time
-from a2a_server.domain.fields import has, which_of
+from a2a_server.domain.free_form import readable
 from a2a_server.domain.input_requests import UNDECLARED
 from a2a_server.domain.lifecycle import MOVES, TERMINAL, may_move
-from a2a_server.domain.structure import faults_of
 from a2a_server.operations.turns.inbox import Inbox
 from a2a_server.operations.turns.subject import Subject
 from a2a_server.ports.agent import InternalEvent, InvalidAgentResponse
@@ -53,7 +53,7 @@ class TurnOutlet:
     # -- events
 
     def emit(self, event: pb.StreamResponse) -> None:
-        match which_of(event, "payload"):
+        match event.WhichOneof("payload"):
             case "artifact_update":
                 self._artifact(event)
             case "status_update":
@@ -70,12 +70,12 @@ class TurnOutlet:
         status, image = update.status, writer.image
         state = status.state
         self._check_address(update)
-        plain = state in MOVES and not (has(status, "message") or has(update, "metadata"))
+        plain = state in MOVES and not (status.HasField("message") or update.HasField("metadata"))
         if not plain:
             self._check_status(update, status)
         if self.over or not may_move(image.state, state):
             return self._drop(event, f"{_name(image.state)} → {_name(state)} is not allowed")
-        given = millis(status.timestamp) if has(status, "timestamp") else self._subject.shop.clock.now_ms()
+        given = millis(status.timestamp) if status.HasField("timestamp") else self._subject.shop.clock.now_ms()
         at_ms = next_status_ms(image.status_ms, given)
         if state == pb.TASK_STATE_COMPLETED and self._inbox:
             # Somebody has added a message meanwhile: the task goes on with it instead of ending unread.
@@ -93,7 +93,7 @@ class TurnOutlet:
         return None
 
     def _check_status(self, update: pb.TaskStatusUpdateEvent, status: pb.TaskStatus) -> None:
-        if has(status, "message"):
+        if status.HasField("message"):
             self._voice(status.message)
             if INPUT_REQUEST_URI in status.message.extensions and not self._subject.shop.input_requests:
                 raise InvalidAgentResponse(UNDECLARED)
@@ -106,7 +106,7 @@ class TurnOutlet:
         artifact = update.artifact  # held, or every access below would make it anew
         self._check_address(update)
         self._set_address(update)
-        if not _sound_artifact(artifact) or (has(update, "metadata") and not readable(update.metadata)):
+        if not _sound_artifact(artifact) or (update.HasField("metadata") and not readable(update.metadata)):
             _complain("artifact_update", update)
         image = writer.image
         if self.over or image.state in TERMINAL:

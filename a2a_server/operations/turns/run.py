@@ -12,8 +12,8 @@ import structlog
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.input_requests import kept_of
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL, is_stopping, is_terminal
-from a2a_server.domain.withholding import kept_of
 from a2a_server.operations.services import Workshop
 from a2a_server.operations.turns.briefing import brief
 from a2a_server.operations.turns.direct import DirectReply

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.fields import has
 from a2a_server.domain.input_requests import check_answer
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.pieces import Draft, new_draft
@@ -272,7 +271,7 @@ async def _confirmed(run: Run, ticket: Ticket) -> Ticket:
 
 def _brings_config(request: pb.SendMessageRequest) -> bool:
     """Whether a push config comes along."""
-    return has(request, "configuration") and has(request.configuration, "task_push_notification_config")
+    return request.HasField("configuration") and request.configuration.HasField("task_push_notification_config")
 
 
 def _check_same_context(task: pb.Task, message: pb.Message) -> None:

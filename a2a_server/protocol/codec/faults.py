@@ -1,10 +1,15 @@
-"""What is wrong with a JSON value: where, and what would be right (spec: ERRS-05, JSON-13)."""
+"""What is wrong with a JSON value, where, and what would be right (spec: ERRS-05, JSON-13)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Final, NoReturn
 
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from a2a_server.protocol.codec.schema import Dialect
+from a2a_server.protocol.codec.times import EXPECTED as EXPECTED_TIME
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 
 MOST: Final = 100
@@ -79,6 +84,81 @@ def _quoted(text: str) -> str:
     return clipped.encode("utf-8", "backslashreplace").decode()
 
 
-def unwritable(what: str) -> A2AError:
-    """A message from the agent or the upstream that has no JSON form."""
-    return A2AError(Reason.INVALID_AGENT_RESPONSE, f"The answer can't be written as JSON: {what}.")
+_PLAIN: Final = Dialect()
+_NUMBERS: Final = {
+    FieldDescriptor.CPPTYPE_INT32: f"a whole number from {-(2**31)} to {2**31 - 1}",
+    FieldDescriptor.CPPTYPE_INT64: f"a whole number from {-(2**63)} to {2**63 - 1}",
+    FieldDescriptor.CPPTYPE_UINT32: f"a whole number from 0 to {2**32 - 1}",
+    FieldDescriptor.CPPTYPE_UINT64: f"a whole number from 0 to {2**64 - 1}",
+    FieldDescriptor.CPPTYPE_DOUBLE: "a number",
+    FieldDescriptor.CPPTYPE_FLOAT: "a number of single precision",
+    FieldDescriptor.CPPTYPE_BOOL: "true or false",
+}
+_WELL_KNOWN: Final = {
+    "google.protobuf.Timestamp": EXPECTED_TIME,
+    "google.protobuf.Duration": 'a duration such as "1.5s"',
+    "google.protobuf.FieldMask": 'names such as "user.displayName,photo"',
+    "google.protobuf.ListValue": "a list",
+    "google.protobuf.Value": "a JSON value",
+}
+
+
+def expected(field: FieldDescriptor, dialect: Dialect = _PLAIN) -> str:
+    """One value of the field."""
+    if (form := dialect.forms.get(field.full_name)) and form.expected:
+        return form.expected
+    if kind := field.message_type:
+        return expected_message(kind, dialect)
+    if enum := field.enum_type:
+        own = dialect.enums.get(enum.full_name)
+        return own.expected if own else _enum(enum)
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return "base64"
+    return _NUMBERS.get(field.cpp_type, "a string")
+
+
+def expected_message(kind: Descriptor, dialect: Dialect = _PLAIN) -> str:
+    if (form := dialect.forms.get(kind.full_name)) and form.expected:
+        return form.expected
+    if kind.file.name == "google/protobuf/wrappers.proto":
+        return expected(kind.fields_by_name["value"])
+    return _WELL_KNOWN.get(kind.full_name, "an object")
+
+
+def _enum(enum: EnumDescriptor) -> str:
+    # Zero is the unspecified value: it may be sent and means absence.
+    names = [value.name for value in enum.values if value.number or len(enum.values) == 1]
+    return f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+
+
+def elements(
+    faults: Faults | None, path: str, value: object, one: Callable[[object], object], expected: str
+) -> Faults | None:
+    """Try the elements of a list, one by one, once it is known that some are wrong."""
+    if type(value) is not list:
+        return complain(faults, path, "a list", value)
+    for index, item in enumerate(value):
+        try:
+            one(item)
+        except WRONG as error:
+            faults = note(faults, f"{path}[{index}]", expected, item, error)
+    return faults
+
+
+def entry(  # noqa: PLR0913, PLR0917 - called by generated code only
+    faults: Faults | None,
+    path: str,
+    key: str,
+    read_key: Callable[[str], object],
+    expected_key: str,
+    expected: str,
+    value: object,
+    error: Exception,
+) -> Faults:
+    """Say what is wrong with an entry of a map."""
+    step = path + key_path(key)
+    try:
+        read_key(key)
+    except WRONG as wrong_key:
+        return note(faults, step, f"named by {expected_key}", key, wrong_key)
+    return note(faults, step, expected, value, error)

@@ -15,7 +15,7 @@ from typing import Final
 
 from google.protobuf.descriptor import EnumDescriptor
 
-from a2a_server.protocol.codec.faults import unwritable
+from a2a_server.protocol.errors import A2AError, Reason
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORDS: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
@@ -126,3 +126,8 @@ def shortest(value: float) -> float | str:
 def key_text(key: object) -> str:
     """Write the key of a map."""
     return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def unwritable(what: str) -> A2AError:
+    """A message from the agent or the upstream that has no JSON form."""
+    return A2AError(Reason.INVALID_AGENT_RESPONSE, f"The answer can't be written as JSON: {what}.")

@@ -9,7 +9,7 @@ from typing import Final
 
 from google.protobuf import timestamp_pb2
 
-from a2a_server.protocol.codec.faults import unwritable
+from a2a_server.protocol.codec.scalars import unwritable
 
 _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - all arithmetic here is in UTC
 _FIRST: Final = -62135596800

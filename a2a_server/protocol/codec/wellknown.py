@@ -3,18 +3,204 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final, cast
 
-from google.protobuf import duration_pb2, field_mask_pb2
-from google.protobuf.message import Message
+from google.protobuf import any_pb2, duration_pb2, field_mask_pb2, struct_pb2
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError, Message
 
-from a2a_server.protocol.codec import values
-from a2a_server.protocol.codec.anything import AnyReader, AnyWriter, Lookup
 from a2a_server.protocol.codec.compiler import Function
-from a2a_server.protocol.codec.faults import unwritable
-from a2a_server.protocol.codec.schema import Dialect
+from a2a_server.protocol.codec.faults import WRONG, Faults, expected_message, key_path, note, shown
+from a2a_server.protocol.codec.scalars import base64, number, unwritable
+from a2a_server.protocol.codec.schema import OWN_FORM, Dialect, class_of
 from a2a_server.protocol.codec.times import read_time
+
+EXPECTED: Final = "a JSON value"
+
+_ROOM: Final = 90
+"""Messages inside each other; ten more are for what is around a value."""
+_ENTRY: Final = 2
+"""What a member of an object takes: the map's entry and a Value."""
+TOO_DEEP: Final = f"nests too deeply; at most {_ROOM // 3} objects or {_ROOM // 2} lists inside each other"
+
+
+def write_struct(struct: struct_pb2.Struct) -> dict[str, object]:
+    fields = struct.fields
+    return {key: write_value(fields[key]) for key in fields}  # half of what items() takes
+
+
+def in_order(value: object) -> object:
+    """A JSON value whose objects have their members in order; no two processes have the same one otherwise."""
+    if type(value) is dict:
+        return {key: in_order(value[key]) for key in sorted(value)}
+    return [in_order(item) for item in value] if type(value) is list else value
+
+
+def write_list(values: struct_pb2.ListValue) -> list[object]:
+    return [write_value(value) for value in values.values[:]]
+
+
+def write_value(value: struct_pb2.Value) -> object:
+    if text := value.string_value:  # the most frequent kind, which then need not be asked for
+        return text
+    kind = value.WhichOneof("kind")
+    if kind == "number_value":
+        return number(value.number_value)
+    if kind == "bool_value":
+        return value.bool_value
+    if kind == "struct_value":
+        return write_struct(value.struct_value)
+    if kind == "list_value":
+        return write_list(value.list_value)
+    return "" if kind == "string_value" else None
+
+
+def read_struct(value: object, struct: struct_pb2.Struct) -> None:
+    try:
+        _read_object(value, struct, _ROOM - 1)
+    except TooDeepError:
+        raise _too_deep() from None
+
+
+def read_list(value: object, values: struct_pb2.ListValue) -> None:
+    try:
+        _read_items(value, values, _ROOM - 1)
+    except TooDeepError:
+        raise _too_deep() from None
+
+
+def read_value(item: object, value: struct_pb2.Value) -> None:
+    try:
+        _read_any(item, value, _ROOM)
+    except TooDeepError:
+        raise _too_deep() from None
+
+
+class TooDeepError(RuntimeError):
+    """Not one of the faults that are told where they are: what nests too deeply does so as a whole."""
+
+
+def _too_deep() -> Faults:
+    faults = Faults()
+    faults.add("", TOO_DEEP)
+    return faults
+
+
+def _read_object(value: object, struct: struct_pb2.Struct, room: int) -> None:
+    if type(value) is not dict:
+        raise TypeError
+    struct.SetInParent()
+    if value and room < _ENTRY:
+        raise TooDeepError
+    fields, faults = struct.fields, None
+    for key, item in value.items():
+        try:
+            _read_any(item, fields[key], room - _ENTRY)
+        except WRONG as error:
+            faults = note(faults, key_path(key), EXPECTED, item, error)
+    if faults:
+        raise faults
+
+
+def _read_items(value: object, values: struct_pb2.ListValue, room: int) -> None:
+    if type(value) is not list:
+        raise TypeError
+    values.SetInParent()
+    if value and not room:
+        raise TooDeepError
+    add, faults = values.values.add, None
+    for index, item in enumerate(value):
+        try:
+            _read_any(item, add(), room - 1)
+        except WRONG as error:
+            faults = note(faults, f"[{index}]", EXPECTED, item, error)
+    if faults:
+        raise faults
+
+
+def _read_any(item: object, value: struct_pb2.Value, room: int) -> None:
+    if type(item) is str:
+        value.string_value = item
+    elif type(item) is float or type(item) is int:
+        value.number_value = item
+    elif type(item) is bool:
+        value.bool_value = item
+    elif type(item) is dict or type(item) is list:
+        if not room:
+            raise TooDeepError
+        if type(item) is dict:
+            _read_object(item, value.struct_value, room - 1)
+        else:
+            _read_items(item, value.list_value, room - 1)
+    elif item is None:
+        value.null_value = struct_pb2.NULL_VALUE
+    else:
+        raise TypeError
+
+
+Lookup = Callable[[Descriptor], Callable[..., Any]]
+
+_TYPE, _VALUE = "@type", "value"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyWriter:
+    writer: Lookup
+
+    def __call__(self, message: any_pb2.Any) -> dict[str, object]:
+        if not (message.type_url or message.value):
+            return {}
+        try:
+            kind = _kind_of(message, message.type_url)
+            inner = class_of(kind).FromString(message.value)
+        except (LookupError, DecodeError):  # a type of somebody else: the reader may know it
+            return {_TYPE: message.type_url, _VALUE: base64(message.value)}
+        written = self.writer(kind)(inner)
+        return {_TYPE: message.type_url, **({_VALUE: written} if kind.full_name in OWN_FORM else written)}
+
+
+@dataclass(frozen=True, slots=True)
+class AnyReader:
+    reader: Lookup
+
+    def __call__(self, value: object, message: any_pb2.Any) -> None:
+        if type(value) is not dict:
+            raise TypeError
+        if not value:
+            return
+        kind = _named(value, message)
+        inner = class_of(kind)()
+        if kind.full_name in OWN_FORM:
+            self._read_value(value, kind, inner)
+        else:
+            self.reader(kind)(value, inner)
+        message.type_url = value[_TYPE]
+        message.value = inner.SerializeToString()
+
+    def _read_value(self, value: dict[str, object], kind: Descriptor, inner: Message) -> None:
+        try:
+            self.reader(kind)(value[_VALUE], inner)
+        except WRONG as error:
+            raise note(None, f".{_VALUE}", expected_message(kind), value.get(_VALUE), error) from None
+
+
+def _named(value: dict[str, object], message: any_pb2.Any) -> Descriptor:
+    name = value.get(_TYPE)
+    try:
+        return _kind_of(message, cast("str", name))
+    except (LookupError, TypeError, AttributeError):
+        faults = Faults()
+        faults.add(key_path(_TYPE), f"must name a known type of message, got {shown(name)}")
+        raise faults from None
+
+
+def _kind_of(message: any_pb2.Any, url: str) -> Descriptor:
+    pool = message.DESCRIPTOR.file.pool
+    return pool.FindMessageTypeByName(url.rpartition("/")[2])
+
 
 _DURATION: Final = re.compile(r"-?[0-9]+(?:\.[0-9]{1,9})?s")
 
@@ -22,9 +208,9 @@ _DURATION: Final = re.compile(r"-?[0-9]+(?:\.[0-9]{1,9})?s")
 def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
     """Functions from a message to its JSON value, by the type's full name."""
     free: dict[str, Function] = {
-        "google.protobuf.ListValue": values.write_list,
-        "google.protobuf.Struct": values.write_struct,
-        "google.protobuf.Value": values.write_value,
+        "google.protobuf.ListValue": write_list,
+        "google.protobuf.Struct": write_struct,
+        "google.protobuf.Value": write_value,
     }
     if dialect.ordered:
         free = {name: partial(_write_in_order, write) for name, write in free.items()}
@@ -43,15 +229,15 @@ def known_readers(reader: Lookup) -> dict[str, Function]:
         "google.protobuf.Any": AnyReader(reader),
         "google.protobuf.Duration": _read_duration,
         "google.protobuf.FieldMask": _read_mask,
-        "google.protobuf.ListValue": values.read_list,
-        "google.protobuf.Struct": values.read_struct,
+        "google.protobuf.ListValue": read_list,
+        "google.protobuf.Struct": read_struct,
         "google.protobuf.Timestamp": read_time,
-        "google.protobuf.Value": values.read_value,
+        "google.protobuf.Value": read_value,
     }
 
 
 def _write_in_order(write: Function, message: Message) -> object:
-    return values.in_order(write(message))
+    return in_order(write(message))
 
 
 def _write_in_words(message: duration_pb2.Duration | field_mask_pb2.FieldMask) -> str:

@@ -31,8 +31,7 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
 from a2a_server.protocol.codec import scalars
-from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Scope, attribute, indented
-from a2a_server.protocol.codec.fields import has, which_of
+from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Scope, attribute, has, indented, which_of
 from a2a_server.protocol.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, map_entry
 from a2a_server.protocol.codec.wellknown import known_writers
 

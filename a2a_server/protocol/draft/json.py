@@ -13,12 +13,11 @@ from google.protobuf.descriptor import FieldDescriptor
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.codec.compiler import Compiler, Function
+from a2a_server.protocol.codec.compiler import Compiler, Function, has
 from a2a_server.protocol.codec.faults import Faults
-from a2a_server.protocol.codec.fields import has
 from a2a_server.protocol.codec.scalars import boolean, integer
 from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
-from a2a_server.protocol.draft import configs, names
+from a2a_server.protocol.draft import configs
 from a2a_server.protocol.enums import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE
 from a2a_server.protocol.foreign import IN_DRAFT, of_0_3, of_1_0, snake
 from a2a_server.protocol.v0_3 import parts
@@ -159,7 +158,7 @@ _FORMS: Final[Mapping[str, Form]] = {
             "SendMessageConfiguration.task_push_notification_config": UNNAMED,
             "SendMessageRequest": Form(None, _send_reader),
             "TaskPushNotificationConfig": configs.FORM,
-            **names.FORMS,
+            **configs.REQUESTS,
         }
     ),
 }

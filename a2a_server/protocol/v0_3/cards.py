@@ -1,19 +1,23 @@
-"""Agent cards for clients of 0.3: one main URL and others beside it (spec: LCRD, CONF-40, CONF-41, CONF-46, CONF-69).
+"""Agent cards for clients of 0.3: one main URL and others beside it, and JSON as 0.3's schema has it.
 
+Serves LCRD, CONF-40 to -42, -46 to -48, -68 and -69; wire-0.3 4 and 5.
 Signatures stay behind: they are computed over one form, and would be wrong over the other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.v0_3.configs import JsonObject
 from a2a_server.protocol.v0_3.requests import DEFAULT, Options
 
 _CARD_VERSION: Final = "0.3.0"
@@ -85,3 +89,101 @@ def _interfaces(card: pb.AgentCard, options: Options) -> Iterable[tuple[str, str
         if _IS_LEGACY(interface.protocol_version):
             bare = options.grpc_urls and interface.protocol_binding == "GRPC" and "://" not in interface.url
             yield f"https://{interface.url}" if bare else interface.url, interface.protocol_binding
+
+
+# -- JSON, as the schema has it, made of ProtoJSON
+
+_REQUIRED: Final[Mapping[str, frozenset[str]]] = {
+    "AgentCard": frozenset(
+        (
+            *("protocol_version", "name", "description", "url", "preferred_transport", "version", "capabilities"),
+            *("default_input_modes", "default_output_modes", "skills", "supports_authenticated_extended_card"),
+        )
+    ),
+    "AgentCapabilities": frozenset({"streaming", "push_notifications"}),
+    "AgentCardSignature": frozenset({"protected", "signature"}),
+    "AgentExtension": frozenset({"uri"}),
+    "AgentInterface": frozenset({"url", "transport"}),
+    "AgentProvider": frozenset({"organization", "url"}),
+    "AgentSkill": frozenset({"id", "name", "description", "tags"}),
+    "APIKeySecurityScheme": frozenset({"location", "name"}),
+    "HTTPAuthSecurityScheme": frozenset({"scheme"}),
+    "OAuth2SecurityScheme": frozenset({"flows"}),
+    "OpenIdConnectSecurityScheme": frozenset({"open_id_connect_url"}),
+    "AuthorizationCodeOAuthFlow": frozenset({"authorization_url", "token_url", "scopes"}),
+    "ClientCredentialsOAuthFlow": frozenset({"token_url", "scopes"}),
+    "ImplicitOAuthFlow": frozenset({"authorization_url", "scopes"}),
+    "PasswordOAuthFlow": frozenset({"token_url", "scopes"}),
+    "StringList": frozenset({"list"}),
+}
+"""What the schema requires, or says about every agent. The proto has hardly any such mark."""
+
+_TYPES: Final = {
+    "apiKeySecurityScheme": "apiKey",
+    "httpAuthSecurityScheme": "http",
+    "oauth2SecurityScheme": "oauth2",
+    "openIdConnectSecurityScheme": "openIdConnect",
+    "mtlsSecurityScheme": "mutualTLS",
+}
+
+OLD_CAPABILITIES: Final[JsonObject] = {"stateTransitionHistory": False}
+"""What only 0.3 has; no server keeps such a history (CONF-47)."""
+
+
+def _is_required(field: FieldDescriptor) -> bool:
+    kind = field.containing_type
+    return kind is not None and field.name in _REQUIRED.get(kind.name, ())
+
+
+PROTO: Final = Codec(Dialect(always=_is_required, ordered=True))
+"""ProtoJSON of the 0.3 message, with all that the schema requires."""
+
+
+def in_schema(card: JsonObject) -> JsonObject:
+    """Spell a whole card, which `PROTO` has written, as the schema does."""
+    shown = _with_security(card)
+    shown["capabilities"] = card["capabilities"] | OLD_CAPABILITIES
+    shown["skills"] = [_with_security(skill) for skill in card["skills"]]
+    if "securitySchemes" in card:
+        shown["securitySchemes"] = schemes(card["securitySchemes"])
+    return shown
+
+
+def schemes(wrapped: JsonObject) -> JsonObject:
+    """Spell security schemes as the schema does; those of 1.0 differ only in what they may hold."""
+    return {name: _scheme(scheme) for name, scheme in wrapped.items() if scheme}
+
+
+def _scheme(wrapped: JsonObject) -> JsonObject:
+    [(kind, scheme)] = wrapped.items()
+    renamed = {"in" if name == "location" else name: value for name, value in scheme.items()}
+    return {"type": _TYPES[kind]} | renamed
+
+
+def _with_security(holder: JsonObject) -> JsonObject:
+    """Spell `security`, if there is any, as alternatives of scheme → scopes."""
+    if "security" not in holder:
+        return dict(holder)
+    return holder | {"security": [_scopes(security) for security in holder["security"]]}
+
+
+def _scopes(security: JsonObject) -> JsonObject:
+    return {name: scopes["list"] for name, scopes in security.get("schemes", {}).items()}
+
+
+def superset(card: Mapping[str, object], legacy: Mapping[str, object]) -> dict[str, object]:
+    """Join the JSON of a card's 1.0 form and of its 0.3 form, for readers who asked for no version (CONF-42, CONF-68).
+
+    No member means different things in the two, so every object gets the members of both, skills and security schemes
+    included; where both have a value, it is 1.0's that stands.
+    """
+    joined = {name: _join(value, legacy[name]) if name in legacy else value for name, value in card.items()}
+    return joined | {name: value for name, value in legacy.items() if name not in card}
+
+
+def _join(value: object, legacy: object) -> object:
+    if isinstance(value, Mapping) and isinstance(legacy, Mapping):
+        return superset(value, legacy)
+    if isinstance(value, list) and isinstance(legacy, list) and len(value) == len(legacy):
+        return [_join(one, other) for one, other in zip(value, legacy, strict=True)]
+    return value

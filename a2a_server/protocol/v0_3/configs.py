@@ -1,4 +1,4 @@
-"""Push configs in JSON: inside of a member, and by themselves with their task (spec: LRES-06, CONF-31, CONF-34, CONF-75).
+"""Push configs in JSON: inside of a member, and by themselves with their task (LRES-06, CONF-31, CONF-34, CONF-75).
 
 The config proper is 0.3's message, in every spelling. What is around it says whose it is, in several places, because
 URLs say it, too; all places that are filled must agree.

@@ -11,14 +11,11 @@ from typing import Final
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, note
-from a2a_server.protocol.codec.values import read_struct
+from a2a_server.protocol.codec.wellknown import read_struct
+from a2a_server.protocol.names import INPUT_REQUEST_URI as URI
 from a2a_server.protocol.v0_3.configs import JsonObject
 from a2a_server.protocol.v0_3.parts import KEY, WRAPPED
 
-URI: Final = "urn:a2a-server:input-request:v1"
-"""The extension by whose name the marks are kept."""
-MEMBERS_URI: Final = "urn:a2a-server:input-request-members:v1"
-"""Listed as an extension by clients of 0.3 that want members and kinds of their own in place of marks."""
 _RESULT: Final = "tool-result"
 KINDS: Final = _RESULT, "tool-use"
 

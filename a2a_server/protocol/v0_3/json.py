@@ -1,4 +1,4 @@
-"""The two spellings of 0.3's JSON, both over the descriptors of 0.3 (spec: LRES-04, LRES-05, LRPC-02, CONF-27, CONF-71).
+"""The two spellings of 0.3's JSON, both over the descriptors of 0.3 (LRES-04, LRES-05, LRPC-02, CONF-27, -71).
 
 `proto` is ProtoJSON of the 0.3 proto. `kind` is 0.3's JSON schema: `kind` on everything, words in kebab-case. What
 differs is data: names of members, words of enums, and forms of a few types.
@@ -109,7 +109,20 @@ _ALWAYS: Final = of_0_3(
     )
 )
 """What 1.0 or the JSON schema requires. The proto has hardly any such mark."""
-_KINDS: Final[Mapping[str, Mapping[str, str | bool]]] = of_0_3(
+_UNWRAPPED: Final[Mapping[str, Form]] = {
+    "google.protobuf.Empty": kind.NULL,
+    **of_1_0(
+        {"ListTaskPushNotificationConfigsResponse": kind.listed(pb.ListTaskPushNotificationConfigsResponse, "configs")}
+    ),
+    **of_0_3(
+        {
+            "SendMessageResponse": kind.bare(v03.SendMessageResponse),
+            "StreamResponse": kind.bare(v03.StreamResponse),
+        }
+    ),
+}
+"""Answers over JSON-RPC."""
+KINDS: Final[Mapping[str, Mapping[str, str | bool]]] = of_0_3(
     {
         "Task": {"kind": "task"},
         "Message": {"kind": "message"},
@@ -131,27 +144,16 @@ TIME: Final[Form] = Form(read=lambda _: _read_time)
 
 
 def kind_json(*, rest: bool = False, wait: bool = True, extras: bool = False) -> Spelling:
-    """0.3's JSON schema. With `rest` answers keep their wrappers; without `wait` a send waits only if it says `blocking`.
+    """0.3's JSON schema. With `rest` answers keep their wrappers.
 
-    With `extras` input requests and tools' parts are written in their own shape; it is read in any case.
+    Without `wait` a send waits only if it says `blocking`. With `extras` input requests and tools' parts are written in their own shape; it is read in any case.
     """
     named = _member(_IN_KIND if rest else {**_IN_KIND, **_UNPAGED})
-    unwrapped = {
-        "google.protobuf.Empty": kind.NULL,
-        **of_1_0(
-            {
-                "ListTaskPushNotificationConfigsResponse": kind.listed(
-                    pb.ListTaskPushNotificationConfigsResponse, "configs"
-                )
-            }
-        ),
-        **of_0_3({wrapper.DESCRIPTOR.name: kind.bare(wrapper) for wrapper in (v03.SendMessageResponse, v03.StreamResponse)}),
-    }
     dialect = Dialect(
         member=named,
         also=lambda field: (snake(named(field)), *_ALSO.get(field.full_name, ())),
-        always=_is_always_written,
-        constants=_KINDS,
+        always=is_always_written,
+        constants=KINDS,
         foreign=IN_KIND,
         enums={STATE: KEBAB_STATES, ROLE: PLAIN_ROLES, OLD_STATE: KEBAB_STATES, OLD_ROLE: PLAIN_ROLES},
         forms={
@@ -160,7 +162,7 @@ def kind_json(*, rest: bool = False, wait: bool = True, extras: bool = False) ->
             **of_0_3({"Message": kind.WITH_INPUT_REQUESTS if extras else kind.MESSAGE}),
             **(of_0_3({"Part": kind.TOOL_PARTS}) if extras else {}),
             **(of_0_3({"SendMessageConfiguration": kind.WAITING}) if wait else {}),
-            **({} if rest else unwrapped),
+            **({} if rest else _UNWRAPPED),
             **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_task, TENANT)}),
         },
     )
@@ -175,7 +177,7 @@ def proto_json(*, raw_files: bool = False, wait: bool = True) -> Spelling:
     dialect = Dialect(
         member=named,
         also=lambda field: (snake(named(field)), *_own_name(field), *_ALSO.get(field.full_name, ())),
-        always=_is_always_written,
+        always=is_always_written,
         foreign=IN_PROTO,
         enums={STATE: PROTO_STATES, ROLE: PROTO_ROLES, OLD_STATE: PROTO_STATES, OLD_ROLE: PROTO_ROLES},
         forms={
@@ -197,12 +199,16 @@ def _member(names: Mapping[str, str]) -> Callable[[FieldDescriptor], str]:
     return named
 
 
+KIND_MEMBER: Final = _member(_IN_KIND)
+"""What the JSON schema calls a field of 0.3."""
+
+
 def _own_name(field: FieldDescriptor) -> Sequence[str]:
     """What the proto calls a field of 0.3, where JSON has another name."""
-    return (field.name,) if field.file is v03.DESCRIPTOR else ()
+    return (field.name,) if field.full_name.startswith(f"{v03.DESCRIPTOR.package}.") else ()
 
 
-def _is_always_written(field: FieldDescriptor) -> bool:
+def is_always_written(field: FieldDescriptor) -> bool:
     return is_required(field) or field.full_name in _ALWAYS
 
 

@@ -1,4 +1,4 @@
-"""Messages, parts and answers as 0.3's JSON schema has them (spec: LRPC-02, LRPC-03, LRPC-04, LRPC-08, LRES-08, CONF-56).
+"""Messages, parts and answers as 0.3's JSON schema has them (LRPC-02, LRPC-03, LRPC-04, LRPC-08, LRES-08, CONF-56).
 
 Parts are told apart by `kind`, data needs no wrapper, and messages have a member for references to other tasks.
 """
@@ -14,13 +14,11 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.elements import elements
-from a2a_server.protocol.codec.faults import WRONG, Faults, complain
-from a2a_server.protocol.codec.fields import has, which_of
+from a2a_server.protocol.codec.compiler import Compiler, Function, has, which_of
+from a2a_server.protocol.codec.faults import Faults, complain, elements
 from a2a_server.protocol.codec.scalars import octets
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.codec.values import read_struct, write_struct
+from a2a_server.protocol.codec.wellknown import read_struct, write_struct
 from a2a_server.protocol.v0_3 import extras
 from a2a_server.protocol.v0_3.configs import JsonObject
 from a2a_server.protocol.v0_3.messages import put_references, take_references

@@ -1,4 +1,4 @@
-"""Parts: 0.3 nests files and data where 1.0 is flat, and has names and media types for files only (spec: LMAP, CONF-66).
+"""Parts: 0.3 nests files and data where 1.0 is flat, and has names and media types for files only (LMAP, CONF-66).
 
 What 0.3 has no member for is kept in metadata and taken out again on the way back (LMAP-02). Only what `downgrade_into`
 would have written is taken out; anything else under these names belongs to somebody else and stays.
@@ -28,7 +28,7 @@ _VALUE: Final = "value"
 _JSON: Final = "application/json"
 
 Found = list[Violation]
-"""What leaves nothing to map, in the spelling of the 0.3 proto (`request.content[0].file`). Told all at once (ERRS-05)."""
+"""What leaves nothing to map, in the spelling of the 0.3 proto, such as `request.content[0].file` (ERRS-05)."""
 
 
 def upgrade_into(part: pb.Part, legacy: v03.Part, field: str, found: Found) -> None:

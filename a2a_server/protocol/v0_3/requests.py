@@ -28,7 +28,7 @@ class Options:
     wait_unasked: bool = False
     """Whether a send without any configuration waits. To the letter it does not: protobuf's default is false."""
     grpc_urls: bool = True
-    """Whether a card writes a bare `host:port` of gRPC as a URL. The SDKs' clients hand it to gRPC, which takes none."""
+    """Whether a card writes a bare `host:port` of gRPC as a URL. The SDKs' clients hand it to gRPC as it is."""
 
 
 DEFAULT = Options()

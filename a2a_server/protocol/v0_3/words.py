@@ -13,7 +13,7 @@ from typing import Final
 
 from google.protobuf.any_pb2 import Any as Packed
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
@@ -139,9 +139,9 @@ def _camel(name: str) -> str:
 # -- words
 
 
-def _contents(kind: Descriptor, oneof: str) -> str:
+def _contents(kind: type[Message], oneof: str) -> str:
     """What complaints of parts list."""
-    return ", ".join(field.name for field in kind.oneofs_by_name[oneof].fields)
+    return ", ".join(field.name for field in kind.DESCRIPTOR.oneofs_by_name[oneof].fields)
 
 
 _STATE: Final = "state"
@@ -152,7 +152,7 @@ def _words(states: Spellings, roles: Spellings) -> Words:
     said: Mapping[str, str] = {
         **{name: str(states.written(number)) for name, number in pb.TaskState.items()},
         **{name: str(roles.written(number)) for name, number in pb.Role.items()},
-        _contents(pb.Part.DESCRIPTOR, "content"): _contents(v03.Part.DESCRIPTOR, "part"),
+        _contents(pb.Part, "content"): _contents(v03.Part, "part"),
     }
     known = re.compile(rf"\b(?:{'|'.join(map(re.escape, said))})\b")
     return lambda text: known.sub(lambda found: said[found[0]], text)

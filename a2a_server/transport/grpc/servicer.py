@@ -15,10 +15,11 @@ from typing import Any, cast
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
+from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, ErrorCodes
 from a2a_server.transport.grpc import peer
 from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
-from a2a_server.transport.pipeline import Envelope, Pipeline, decode
+from a2a_server.transport.pipeline import Pipeline, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Servicer:
 
         async def handle(raw: bytes, context: Context) -> bytes:
             try:
-                reply = await self.pipeline.unary(rpc, decode(request, raw), self._envelope(context))
+                reply = await self.pipeline.unary(rpc, decode(request, raw), self._credentials(context))
             except A2AError as error:
                 await peer.refuse(context, error, self.codes)
             if reply.metadata:
@@ -53,7 +54,7 @@ class Servicer:
 
         async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
             try:
-                stream = await self.pipeline.stream(rpc, decode(request, raw), self._envelope(context))
+                stream = await self.pipeline.stream(rpc, decode(request, raw), self._credentials(context))
                 place, begun = stream.place, False
                 place.cut = peer.cutter(context, place, self.codes)
                 async with aclosing(cast("Any", stream.items)) as items:
@@ -71,5 +72,5 @@ class Servicer:
 
         return handle
 
-    def _envelope(self, context: Context) -> Envelope:
-        return Envelope(peer.metadata_of(context), peer.names_of(context) if self.peer_names else ())
+    def _credentials(self, context: Context) -> Credentials:
+        return Credentials(peer.metadata_of(context), peer.names_of(context) if self.peer_names else ())

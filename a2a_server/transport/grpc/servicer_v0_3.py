@@ -17,16 +17,16 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
 from a2a_server.operations.rpc.subscribe import TaskOverError
+from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, ErrorCodes
 from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
-from a2a_server.protocol.v0_3 import events
-from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate
-from a2a_server.protocol.v0_3.options import DEFAULT, Options
-from a2a_server.protocol.v0_3.spelling import named, respell
-from a2a_server.protocol.v0_3.tenants import refuse_tenant
+from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate, refuse_tenant
+from a2a_server.protocol.v0_3.messages import downgrade_item
+from a2a_server.protocol.v0_3.requests import DEFAULT, Options
+from a2a_server.protocol.v0_3.words import named, respell
 from a2a_server.transport.grpc import peer
 from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
-from a2a_server.transport.pipeline import Envelope, Metadata, Pipeline, Reply, decode
+from a2a_server.transport.pipeline import Metadata, Pipeline, Reply, decode
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
@@ -38,7 +38,7 @@ _LARGEST_PAGE: Final = 100
 class Asked(NamedTuple):
     """What came with a request."""
 
-    envelope: Envelope
+    credentials: Credentials
     spellings: Sequence[str]
     """By which names the client listed extensions."""
 
@@ -67,7 +67,7 @@ class Retellings:
 
     def _wire(self, wire: bytes, *, last: bool) -> bytes:
         response = pb.StreamResponse.FromString(wire)  # which may tell its number, unlike the event
-        return events.downgrade(response, self._options, last=last).SerializeToString()
+        return downgrade_item(response, raw_files=self._options.raw_files, last=last).SerializeToString()
 
 
 class LegacyServicer:
@@ -92,28 +92,28 @@ class LegacyServicer:
             try:
                 legacy = self._decode(method, raw)
                 asked = self._asked(call, legacy, context)
-                reply = await ask(call, call.request(legacy, self._options), asked.envelope)
+                reply = await ask(call, call.request(legacy, self._options), asked.credentials)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
-                await peer.refuse(context, named(respell(error, rpc)), CODES)
+                await peer.refuse(context, named(respell(error, call.rpc), call.rpc), CODES)
             if metadata := asked.answer(reply.metadata):
                 await context.send_initial_metadata(metadata)
             return answer.SerializeToString()
 
         return handle
 
-    async def _ask(self, call: Call, request: Message, envelope: Envelope) -> Reply:
-        return await self._pipeline.unary(call.rpc, request, envelope, spoken=LEGACY)
+    async def _ask(self, call: Call, request: Message, credentials: Credentials) -> Reply:
+        return await self._pipeline.unary(call.rpc, request, credentials, spoken=LEGACY)
 
-    async def _whole_list(self, call: Call, request: Message, envelope: Envelope) -> Reply:
+    async def _whole_list(self, call: Call, request: Message, credentials: Credentials) -> Reply:
         """Follow the pages, unless the client wants them."""
         wanted = cast("pb.ListTaskPushNotificationConfigsRequest", request)
         if wanted.page_size:
-            return await self._ask(call, wanted, envelope)
+            return await self._ask(call, wanted, credentials)
         wanted.page_size = _LARGEST_PAGE
         whole, more = pb.ListTaskPushNotificationConfigsResponse(), True
         while more:
-            reply = await self._ask(call, wanted, envelope)
+            reply = await self._ask(call, wanted, credentials)
             page = cast("pb.ListTaskPushNotificationConfigsResponse", reply.message)
             whole.configs.extend(page.configs)
             wanted.page_token = page.next_page_token
@@ -121,7 +121,7 @@ class LegacyServicer:
         return Reply(whole, b"", type(whole), reply.metadata)
 
     def _streaming(self, method: MethodDescriptor) -> Streaming:
-        rpc, call = method.name, CALLS[method.name]
+        call = CALLS[method.name]
 
         async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
             try:
@@ -132,12 +132,12 @@ class LegacyServicer:
                     async for item in items:
                         yield item
             except A2AError as error:
-                await peer.refuse(context, named(respell(error, rpc)), CODES)
+                await peer.refuse(context, named(respell(error, call.rpc), call.rpc), CODES)
 
         return handle
 
     async def _items(self, call: Call, request: Message, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
-        stream = await self._pipeline.stream(call.rpc, request, asked.envelope, spoken=LEGACY)
+        stream = await self._pipeline.stream(call.rpc, request, asked.credentials, spoken=LEGACY)
         place, metadata = stream.place, asked.answer(stream.metadata)
         place.cut = peer.cutter(context, place, CODES)
         try:
@@ -153,12 +153,12 @@ class LegacyServicer:
                     place.sent()
         except TaskOverError as over:
             reply = await self._pipeline.unary(
-                "GetTask", pb.GetTaskRequest(id=over.task_id), asked.envelope, spoken=LEGACY
+                "GetTask", pb.GetTaskRequest(id=over.task_id), asked.credentials, spoken=LEGACY
             )
             if metadata:
                 await context.send_initial_metadata(metadata)
             seen = pb.StreamResponse(task=cast("pb.Task", reply.message))
-            yield events.downgrade(seen, self._options, last=True).SerializeToString()
+            yield downgrade_item(seen, raw_files=self._options.raw_files, last=True).SerializeToString()
 
     def _decode(self, method: MethodDescriptor, raw: bytes) -> Message:
         legacy = decode(GetMessageClass(method.input_type), raw)
@@ -171,4 +171,4 @@ class LegacyServicer:
         if listed := [uris for name in spellings for uris in metadata[name]]:
             metadata[EXTENSIONS] = tuple(listed)
         metadata[SCHEMES] = tuple(call.schemes(legacy))
-        return Asked(Envelope(metadata, peer.names_of(context) if self._peer_names else ()), spellings)
+        return Asked(Credentials(metadata, peer.names_of(context) if self._peer_names else ()), spellings)

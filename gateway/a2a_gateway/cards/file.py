@@ -11,13 +11,13 @@ import structlog
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.upstream import Answer, Context, Stream, Upstream
+from a2a_gateway.upstream import Answer, CallContext, Upstream, UpstreamAnswer, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import loads
 from a2a_server.protocol.codec.schema import descriptor_of, is_required, json_name, map_entry
-from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.json_v1 import V1
 
 Json = Mapping[str, Any]
 
@@ -35,12 +35,12 @@ class WithCard:
     upstream: Upstream
     card: pb.AgentCard
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         if method.name == "GetAgentCard":
             return Answer(self.card)
         return await self.upstream.unary(method, request, context)
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Stream:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamStream:
         return await self.upstream.stream(method, request, context)
 
     async def ready(self) -> bool:

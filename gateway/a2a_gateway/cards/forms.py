@@ -11,10 +11,10 @@ from google.protobuf.message import Message
 from a2a_gateway.profiles import major_minor
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.codec.memo import Memo
+from a2a_server.protocol.codec.codec import Memo
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import CardForm
-from a2a_server.protocol.v0_3 import card_json
+from a2a_server.protocol.v0_3 import cards as old_cards
 
 Form = Literal["1.0", "0.3", "both"]
 Json = Mapping[str, Any]
@@ -45,22 +45,22 @@ class Legacy:
         """JSON with the members of both versions."""
 
     def _for_all_of_0_3(self, card: pb.AgentCard) -> dict[str, Any]:
-        written = orjson.loads(card_json.PROTO.encode(self._downgrade(card)))
-        shown: dict[str, Any] = card_json.in_schema(written)
+        written = orjson.loads(old_cards.PROTO.encode(self._downgrade(card)))
+        shown: dict[str, Any] = old_cards.in_schema(written)
         if schemes := shown.get("securitySchemes"):
             shown["securitySchemes"] = {name: written["securitySchemes"][name] | schemes[name] for name in schemes}
         return shown
 
     def _in_schema(self, card: pb.AgentCard) -> dict[str, Any]:
-        return card_json.in_schema(orjson.loads(card_json.PROTO.encode(self._downgrade(card))))
+        return old_cards.in_schema(orjson.loads(old_cards.PROTO.encode(self._downgrade(card))))
 
     def _joined(self, card: pb.AgentCard) -> dict[str, object]:
         new, old = orjson.loads(CARD.encode(card)), self._in_schema(card)
         if schemes := new.get("securitySchemes"):
             # Readers of 1.0 that look at `type` first would else lose what only 1.0 says: PKCE, and the device flow.
-            old["securitySchemes"] = self._superset(card_json.schemes(schemes), old["securitySchemes"])
+            old["securitySchemes"] = self._superset(old_cards.schemes(schemes), old["securitySchemes"])
         # A flag that 1.0 leaves out stays out, as whoever has signed the card has not seen it.
-        shown = new["capabilities"].keys() | card_json.OLD_CAPABILITIES.keys()
+        shown = new["capabilities"].keys() | old_cards.OLD_CAPABILITIES.keys()
         old["capabilities"] = {name: value for name, value in old["capabilities"].items() if name in shown}
         return self._superset(new, old)
 

@@ -16,7 +16,7 @@ from a2a_gateway.channel.lines import Line
 from a2a_gateway.channel.links import Link, Links
 from a2a_gateway.channel.presence import Presence
 from a2a_gateway.channel.refusals import away
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError, Reason
 
 QUEUE = 1.0
@@ -29,7 +29,7 @@ class Wanted:
 
     method: MethodDescriptor
     request: bytes
-    metadata: Metadata
+    metadata: MetadataPairs
     timeout: float | None
     """How many seconds the client gives it, in all."""
     deadline: float | None

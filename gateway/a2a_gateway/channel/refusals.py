@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from google.rpc import code_pb2, status_pb2
 from google.rpc.error_details_pb2 import ErrorInfo
 
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded, status_of
 from a2a_server.protocol.names import STATUS_DETAILS
 
@@ -32,7 +32,7 @@ _HERE, _HERE_TOO = "CLIENT: ", "Stream removed"
 
 
 def refusal_of(
-    error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[Metadata], Metadata] = tuple
+    error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[MetadataPairs], MetadataPairs] = tuple
 ) -> A2AError | StatusError:
     """Take an error apart. `seconds` is what the call was given, `told` what of metadata a client should know."""
     trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != STATUS_DETAILS]
@@ -106,6 +106,6 @@ def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
     return None
 
 
-def pairs(metadata: grpc.aio.Metadata | None) -> Metadata:
+def pairs(metadata: grpc.aio.Metadata | None) -> MetadataPairs:
     """As plain pairs, in order."""
     return tuple(metadata or ())

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from a2a_gateway.channel.pauses import is_read
 from a2a_gateway.channel.refusals import garbled
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 from a2a_server.protocol.names import CURSOR, EXTENSIONS, REPLAY_URI
@@ -37,7 +37,7 @@ class Numbers:
     What the client has not asked for is taken out again, so that it sees what it would see without a channel.
     """
 
-    def __init__(self, method: MethodDescriptor, metadata: Metadata) -> None:
+    def __init__(self, method: MethodDescriptor, metadata: MetadataPairs) -> None:
         self._possible = method.output_type.full_name == _EVENT
         self._wanted = any(name == EXTENSIONS and REPLAY_URI in _uris(value) for name, value in metadata)
         given = {value for name, value in metadata if name == CURSOR and value}
@@ -46,11 +46,11 @@ class Numbers:
         self.active = False
         """Whether the upstream has agreed, which it says before the first item."""
 
-    def ask(self, metadata: Metadata) -> Metadata:
+    def ask(self, metadata: MetadataPairs) -> MetadataPairs:
         """What to send."""
         return metadata if self._wanted or not self._possible else [*metadata, (EXTENSIONS, REPLAY_URI)]
 
-    def answered(self, metadata: Metadata) -> Metadata:
+    def answered(self, metadata: MetadataPairs) -> MetadataPairs:
         """Note what the upstream has activated; return what the client should know of it."""
         self.active = False
         told: list[tuple[str, str | bytes]] = []

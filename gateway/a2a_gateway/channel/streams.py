@@ -13,7 +13,7 @@ from a2a_gateway.channel.endings import Batches, Endings
 from a2a_gateway.channel.pauses import is_read, pauses
 from a2a_gateway.channel.refusals import pairs, refusal_of
 from a2a_gateway.channel.replay import Item, Numbers
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError
 
 HEADSTART = 0.25
@@ -46,7 +46,7 @@ class ChannelStream:
         self._batches: Batches | None = None
         self.cut: Cut | None = None
         self.ended = asyncio.Event()
-        self.metadata: Metadata = ()
+        self.metadata: MetadataPairs = ()
 
     def on_cut(self, cut: Cut) -> None:
         """Say how the reader is told that this gateway stops; an upstream that stops tells by itself."""

@@ -21,7 +21,7 @@ from a2a_gateway.channel.pauses import is_read, pauses
 from a2a_gateway.channel.refusals import ABSENT, garbled, pairs, refusal_of
 from a2a_gateway.channel.replay import Numbers
 from a2a_gateway.channel.streams import ChannelStream
-from a2a_gateway.upstream import Answer, Context, Metadata
+from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import CURRENT
 from a2a_server.protocol.options import ChannelOptions
@@ -51,7 +51,7 @@ class ChannelUpstream:
         self._ready = False
         self._asked = float("-inf")
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         """Call; what changes nothing is tried again while the upstream is away. Sends never are."""
         options, reads = self._options, is_read(method)
         seconds = context.timeout
@@ -69,7 +69,9 @@ class ChannelUpstream:
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _call(self, method: MethodDescriptor, request: bytes, metadata: Metadata, deadline: float) -> Answer:
+    async def _call(
+        self, method: MethodDescriptor, request: bytes, metadata: MetadataPairs, deadline: float
+    ) -> UpstreamAnswer:
         patience = min(self._options.connect_timeout, deadline - time.monotonic())
         link, line = await self._links.line("reads" if is_read(method) else "sends", patience)
         line.calls += 1
@@ -89,7 +91,7 @@ class ChannelUpstream:
         except DecodeError:
             raise garbled(method.output_type.full_name) from None
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> ChannelStream:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> ChannelStream:
         metadata, timeout = metadata_of(context), context.timeout
         numbers = Numbers(method, metadata)
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -137,7 +139,7 @@ async def _serves(link: Link) -> bool:
         return False
 
 
-def metadata_of(context: Context) -> Metadata:
+def metadata_of(context: CallContext) -> MetadataPairs:
     """Spell metadata as gRPC wants it: pairs."""
     flat: list[tuple[str, str | bytes]] = []
     for mapping in (context.metadata, context.binary):

@@ -9,13 +9,13 @@ from aiohttp.http import HttpVersion11
 from aiohttp.web_protocol import RequestPayloadError
 
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 
 _CODINGS = ((hdrs.CONTENT_ENCODING, "identity"), (hdrs.TRANSFER_ENCODING, "chunked"))
 """What may be said about the body's encoding; aiohttp undoes chunks and would pass other codings on as they are."""
 
 
-async def read(request: web.BaseRequest, options: Options) -> bytes:
+async def read(request: web.BaseRequest, options: GatewayOptions) -> bytes:
     """Return the whole body, or refuse it as soon as it is known to be too large, too slow or encoded."""
     headers = request.headers
     for name, known in _CODINGS:
@@ -45,7 +45,7 @@ async def _ask_for_it(request: web.BaseRequest) -> None:
         request.writer.output_size = 0  # the answer itself has not begun
 
 
-async def _slowly(request: web.BaseRequest, options: Options) -> bytes:
+async def _slowly(request: web.BaseRequest, options: GatewayOptions) -> bytes:
     body = bytearray()
     while chunk := await request.content.readany():
         body += chunk
@@ -54,5 +54,5 @@ async def _slowly(request: web.BaseRequest, options: Options) -> bytes:
     return bytes(body)
 
 
-def _too_large(options: Options) -> A2AError:
+def _too_large(options: GatewayOptions) -> A2AError:
     return A2AError(Reason.BODY_TOO_LARGE, f"The body may have at most {options.max_body_bytes} bytes.")

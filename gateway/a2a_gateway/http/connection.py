@@ -24,7 +24,7 @@ from a2a_gateway.http.replies import Answering, Reply
 from a2a_gateway.http.strange import strange_request
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import A2A_JSON
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 
 Handler = Callable[[web.BaseRequest], Awaitable[Answering]]
 
@@ -67,7 +67,7 @@ class Protocol(web.RequestHandler):
         handler: Handler,
         *,
         loop: asyncio.AbstractEventLoop,
-        options: Options,
+        options: GatewayOptions,
         outbox: Outbox,
         backlog: Backlog,
         draining: bool,
@@ -357,7 +357,7 @@ def _check(message: RawRequestMessage, most: int) -> None:
         raise A2AError(Reason.HEADERS_TOO_LARGE, f"All headers together may have at most {most} bytes.")
 
 
-def _refusal(error: BaseException | None, options: Options) -> A2AError:
+def _refusal(error: BaseException | None, options: GatewayOptions) -> A2AError:
     if isinstance(error, LineTooLong):
         limit = error.args[1]
         if limit == options.max_url_bytes:

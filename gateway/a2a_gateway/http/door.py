@@ -14,7 +14,7 @@ from aiohttp import web
 from a2a_gateway.http.backlog import Backlog
 from a2a_gateway.http.connection import MOST_HEADERS, Handler, Protocol
 from a2a_gateway.http.outbox import Outbox
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +27,7 @@ _LAST_WORDS = 1.0
 class HttpDoor:
     """One listening HTTP server; its port is taken at once, calls are answered when it is opened."""
 
-    def __init__(self, listener: socket.socket, options: Options, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, listener: socket.socket, options: GatewayOptions, tls: ssl.SSLContext | None = None) -> None:
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # or the kernel takes megabytes at a time from a slow reader's answer
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
         self._listener = listener
@@ -74,7 +74,7 @@ class HttpDoor:
 class Server(web.Server):
     """Makes a protocol for each connection."""
 
-    def __init__(self, handler: Handler, options: Options) -> None:
+    def __init__(self, handler: Handler, options: GatewayOptions) -> None:
         super().__init__(cast("Any", handler), handler_cancellation=True)
         self._answer = handler
         self._options = options

@@ -8,7 +8,7 @@ from typing import cast
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.upstream import Answer, Context, Stream, Upstream
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, UpstreamStream
 from a2a_server.protocol.errors import A2AError, Reason
 
 
@@ -23,7 +23,7 @@ class Drainable:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         self._admit()
         caller = cast("asyncio.Task[object]", asyncio.current_task())
         self._callers.add(caller)
@@ -41,7 +41,7 @@ class Drainable:
             if not self._callers:
                 self._idle.set()
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Stream:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamStream:
         self._admit()
         return await self._upstream.stream(method, request, context)
 

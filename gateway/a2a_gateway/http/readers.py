@@ -13,7 +13,7 @@ from aiohttp import web
 
 from a2a_gateway.http.replies import Flow
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 
 FAREWELL_SECONDS = 1.0
 
@@ -81,7 +81,7 @@ class Place:
 class Readers:
     """A registry with one task for all streams, so that a stream itself needs no timer."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: GatewayOptions) -> None:
         self._options = options
         self._open: set[Place] = set()
         self._clients: Counter[str] = Counter()

@@ -18,10 +18,10 @@ from a2a_gateway.http.readers import FAREWELL_SECONDS, Place
 from a2a_gateway.http.replies import Fields, Flow, Piece
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
-from a2a_gateway.upstream import Item, Stream
+from a2a_gateway.upstream import StreamItem, UpstreamStream
 from a2a_server.protocol.codec import Codec
 
-Batch = Sequence[Item]
+Batch = Sequence[StreamItem]
 
 
 class Writings:
@@ -63,13 +63,13 @@ class Writings:
         events = [event(item.number, codec.encode_wire(kind, item.wire)) for item, codec in self._spelled(batch)]
         return flow.framed(b"".join(events))
 
-    def _spelled(self, batch: Batch) -> Iterator[tuple[Item, Codec]]:
+    def _spelled(self, batch: Batch) -> Iterator[tuple[StreamItem, Codec]]:
         """The items, and who writes them."""
         *items, last = batch
         yield from ((item, self._codec) for item in items)
         yield last, self._last if getattr(batch, "ends", False) else self._codec
 
-    def _piece(self, item: Item, codec: Codec, kind: type[Message], frames: Frames, flow: Flow) -> Piece:
+    def _piece(self, item: StreamItem, codec: Codec, kind: type[Message], frames: Frames, flow: Flow) -> Piece:
         if len(item.wire) <= _LONG:
             return flow.framed(frames.event(item.number, codec.encode_wire(kind, item.wire)))
         before, behind = frames.around(item.number)
@@ -95,7 +95,7 @@ class Relay:
     echo: Sequence[str]
     """The headers that tell which extensions are active."""
 
-    async def run(self, stream: Stream) -> Flow:
+    async def run(self, stream: UpstreamStream) -> Flow:
         """Write all events; what goes wrong before the first one is raised."""
         stream.on_cut(self.place.cut)
         stream.on_ready(self._take)
@@ -116,7 +116,7 @@ class Relay:
                 raise
             raise farewell from None
 
-    def _opening(self, flow: Flow, stream: Stream, first: Batch) -> tuple[bytes, list[Piece] | None]:
+    def _opening(self, flow: Flow, stream: UpstreamStream, first: Batch) -> tuple[bytes, list[Piece] | None]:
         """The head with what can be sent along, and what is too long for that."""
         told = headers.outgoing(stream.metadata, echo=self.echo)
         head = flow.head(self.frames.content_type, [*_FIELDS, *told, *self.extra])

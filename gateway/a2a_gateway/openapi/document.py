@@ -10,7 +10,7 @@ from a2a_gateway.openapi.paths import Path, path_of
 from a2a_gateway.openapi.schemas import Schemas
 from a2a_gateway.openapi.security import requirements_of, schemes_of
 from a2a_gateway.routing.annotations import Route
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import ErrorCodes
 

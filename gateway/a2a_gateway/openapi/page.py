@@ -13,8 +13,8 @@ from a2a_gateway.calls import Calls
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.openapi.document import Addition, document
-from a2a_gateway.routing.routes import Table
-from a2a_gateway.upstream import Context
+from a2a_gateway.routing.table import Table
+from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.errors import A2AError, StatusError
@@ -50,7 +50,7 @@ class OpenApiPage:
     async def _card(self) -> bytes | None:
         """The card, serialised; None if the upstream tells none, so that the routes are described without one."""
         try:
-            answer = await self._calls.upstream.unary(_GET_CARD, discovery_pb2.GetAgentCardRequest(), Context({}))
+            answer = await self._calls.upstream.unary(_GET_CARD, discovery_pb2.GetAgentCardRequest(), CallContext({}))
         except (A2AError, StatusError) as error:
             if failure_of(error).code not in _UNTOLD:
                 raise

@@ -13,22 +13,21 @@ Path and query become a JSON value, which the codec judges like a body: a field 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from google.protobuf.descriptor import Descriptor
+import orjson
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.requests.agreement import merge
 from a2a_gateway.routing.annotations import Route, captured
-from a2a_gateway.routing.parameters import Place, UnfitError, find
-from a2a_gateway.routing.routes import Match
+from a2a_gateway.routing.parameters import Parameter, UnfitError, find, is_map, is_well_known
+from a2a_gateway.routing.table import Match
 from a2a_server.protocol.codec import Codec, loads
-from a2a_server.protocol.codec.expected import expected
-from a2a_server.protocol.codec.faults import MOST, shown
-from a2a_server.protocol.codec.text import DEEPEST
+from a2a_server.protocol.codec.codec import DEEPEST
+from a2a_server.protocol.codec.faults import MOST, expected, key_path, shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
 _LONGEST_NAME = 100
@@ -64,7 +63,7 @@ class _Plan(NamedTuple):
 
     request: type[Message]
     kind: Descriptor
-    captured: Mapping[str, Place]
+    captured: Mapping[str, Parameter]
     takes_body: bool
     member: str
     """The JSON name of the field that the body is; empty when it is the whole message."""
@@ -96,9 +95,11 @@ def _said(
     return said
 
 
-def _named(kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Violation]) -> Mapping[Place, list[str]]:
+def _named(
+    kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Violation]
+) -> Mapping[Parameter, list[str]]:
     """Return the query's texts by the field they name."""
-    texts: dict[Place, list[str]] = {}
+    texts: dict[Parameter, list[str]] = {}
     for name, text in query:
         try:
             place = find(kind, name)
@@ -117,7 +118,7 @@ def _foreign(kind: Descriptor, query: Sequence[tuple[str, str]], codec: Codec) -
             yield Violation(name, complaint)
 
 
-def _put(said: dict[str, object], place: Place, texts: Sequence[str], faults: list[Violation]) -> None:
+def _put(said: dict[str, object], place: Parameter, texts: Sequence[str], faults: list[Violation]) -> None:
     """Set a field, or say why its texts do not fit; what they mean is the codec's to judge."""
     if len(texts) > 1 and not place.many:
         faults.append(Violation(place.name, f"is given {len(texts)} times and takes one value"))
@@ -159,3 +160,84 @@ def _read(plan: _Plan, body: bytes, codec: Codec, faults: list[Violation], max_d
         faults.append(Violation("body", f"must be an object, got {shown(value)}"))
         return None
     return _judged(faults, codec, {plan.member: value} if plan.member else value, plan.request)
+
+
+def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
+    """Add to the body what only the URL says, and yield a violation for all that they say differently.
+
+    Nobody overrides anybody: a proxy that authorises by path would otherwise let through what the body says instead.
+    A field at its default counts as not said, unless the proto tracks its presence.
+    """
+    for field, value in url.ListFields():
+        path = prefix + field.json_name
+        if (rival := _rival(body, field)) is not None:
+            yield Violation(path, f'cannot be in the URL while the body has "{rival}": only one may be given')
+        elif is_map(field):
+            yield from _merge_map(getattr(body, field.name), value, path)
+        elif not _is_said(body, field):
+            _set(body, field, value)
+        elif field.message_type is not None and not field.is_repeated and not is_well_known(field.message_type):
+            yield from merge(getattr(body, field.name), value, f"{path}.")
+        elif (said := getattr(body, field.name)) != value:
+            yield Violation(path, _contradiction(value, said))
+
+
+def _rival(body: Message, field: FieldDescriptor) -> str | None:
+    """Return the JSON name of the other member of the field's oneof that the body has chosen."""
+    oneof = field.containing_oneof
+    chosen = body.WhichOneof(oneof.name) if oneof is not None else None
+    return None if chosen is None or chosen == field.name else body.DESCRIPTOR.fields_by_name[chosen].json_name
+
+
+def _is_said(body: Message, field: FieldDescriptor) -> bool:
+    return body.HasField(field.name) if field.has_presence else bool(getattr(body, field.name))
+
+
+def _set(body: Message, field: FieldDescriptor, value: Any) -> None:  # noqa: ANN401 - a field's value
+    if field.is_repeated:
+        getattr(body, field.name).extend(value)
+    elif field.message_type is not None:
+        getattr(body, field.name).CopyFrom(value)
+    else:
+        setattr(body, field.name, value)
+
+
+def _merge_map(said: MutableMapping[Any, Any], added: MutableMapping[Any, Any], path: str) -> Iterator[Violation]:
+    for key, value in added.items():
+        if key not in said:
+            said[key] = value
+        elif said[key] != value:
+            yield Violation(path + key_path(key), _contradiction(value, said[key]))
+
+
+def _contradiction(url: object, body: object) -> str:
+    return f"is {_shown(url)} in the URL and {_shown(body)} in the body; they must be the same"
+
+
+def _shown(value: object) -> str:
+    return shown(value) if isinstance(value, str | int | float) else "another value"
+
+
+_QUOTED = frozenset({FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64})
+
+
+def content_of(route: Route, message: Message, codec: Codec) -> bytes:
+    """Return the JSON text of an answer."""
+    if not route.response_body:
+        return codec.encode(message)
+    field = route.method.output_type.fields_by_name[route.response_body]
+    if isinstance(value := getattr(message, field.name), Message):
+        return codec.encode(value)
+    members = orjson.loads(codec.encode(message))
+    return orjson.dumps(members[field.json_name] if field.json_name in members else _default(field))
+
+
+def _default(field: FieldDescriptor) -> object:
+    """What ProtoJSON leaves out of an object; alone it has to be said."""
+    if field.is_repeated:
+        return {} if is_map(field) else []
+    if field.enum_type is not None:
+        return field.enum_type.values_by_number[0].name
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return ""
+    return "0" if field.cpp_type in _QUOTED else field.default_value

@@ -1,32 +1,61 @@
-"""google.api.http annotations as routes, checked when they are read (spec: REST-01, REST-02)."""
+"""Routes from google.api.http annotations, checked when the table is built (spec: REST-01, REST-02, REST-03, CONF-49).
+
+The second half refuses routes that collide with what the gateway serves itself: its own pages, and the paths of older
+versions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from google.api import annotations_pb2, http_pb2
 from google.protobuf.descriptor import Descriptor, MethodDescriptor, ServiceDescriptor
 
-from a2a_gateway.routing.parameters import Place, UnfitError, find
-from a2a_gateway.routing.template import Template, TemplateError, parse
-from a2a_gateway.routing.trie import ANY, METHODS
+from a2a_gateway.routing.parameters import Parameter, UnfitError, find
+from a2a_gateway.routing.template import Template, TemplateError, begins, meet, parse
+
+ANY: Final = "*"
+METHODS: Final = frozenset(
+    (
+        *("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT", "QUERY", "SEARCH", "TRACE"),
+        *("ACL", "BIND", "CHECKOUT", "COPY", "LINK", "LOCK", "M-SEARCH", "MERGE", "MKACTIVITY", "MKCALENDAR", "MKCOL"),
+        *("MOVE", "NOTIFY", "PROPFIND", "PROPPATCH", "PURGE", "REBIND", "REPORT", "SOURCE", "SUBSCRIBE", "UNBIND"),
+        *("UNLINK", "UNLOCK", "UNSUBSCRIBE"),
+    )
+)
+"""All methods that aiohttp's parser accepts, except CONNECT and OPTIONS, which are not about what a path serves."""
 
 
 class RouteError(ValueError):
-    """An annotation that cannot be served: found when the table is made, never by a request."""
+    """An annotation that cannot be served. Raised when the table is built, never by a request."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
     verb: str
-    """`*` takes every verb."""
+    """`*` accepts every verb."""
     template: Template
     body: str
     """"" = none, "*" = the whole message, otherwise one field."""
     response_body: str
     """"" = the whole message, otherwise one field."""
     method: MethodDescriptor
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Adds a verb that the annotations lack: routes with `verb` and this suffix also answer `also`."""
+
+    suffix: str
+    verb: str
+    also: str
+    body: str
+
+
+ALIASES: Final = (Alias("subscribe", "GET", also="POST", body="*"),)
+"""The only addition to the annotations: the specification's tables say POST, the protos GET (REST-03, CONF-12)."""
 
 
 def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
@@ -37,10 +66,10 @@ def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
             yield from _bindings(method, options.Extensions[annotations_pb2.http])
 
 
-def captured(route: Route) -> Mapping[str, Place]:
-    """Return the place in the request of every field that the path says."""
-    places = {variable.path: find(route.method.input_type, variable.path) for variable in route.template.variables}
-    return {path: place for path, place in places.items() if place is not None}  # none is: `_check` has seen to that
+def captured(route: Route) -> Mapping[str, Parameter]:
+    """Return the fields that the path captures."""
+    found = {variable.path: find(route.method.input_type, variable.path) for variable in route.template.variables}
+    return {path: field for path, field in found.items() if field is not None}  # `_check` has refused unknown fields
 
 
 def _bindings(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Iterator[Route]:
@@ -94,15 +123,57 @@ def _unfit(verb: str) -> str:
 
 def _check_captured(kind: Descriptor, path: str) -> None:
     try:
-        place = find(kind, path)
+        field = find(kind, path)
     except UnfitError as error:
         raise RouteError(f'the path captures "{path}", which {error}') from error
-    if place is None:
+    if field is None:
         raise RouteError(f'the path captures "{path}", which {kind.full_name} does not have')
-    if place.many:
+    if field.many:
         raise RouteError(f'the path captures "{path}", which is a list')
 
 
 def _check_member(kind: Descriptor, name: str) -> None:
     if name and name not in kind.fields_by_name:
         raise RouteError(f'{kind.full_name} has no field "{name}"')
+
+
+Root = tuple[str, ...]
+"""The literal segments that a path begins with."""
+
+
+class Area(NamedTuple):
+    """Paths below a root that the gateway serves beside the services' routes."""
+
+    name: str
+    root: Root
+    templates: Sequence[Template]
+
+
+def check_collisions(routes: Iterable[Route], pages: Collection[str], areas: Collection[Area]) -> None:
+    """Refuse a route whose own literal path is already taken by a page or an area."""
+    for route in routes:
+        if route.template.text in pages:
+            raise _refusal(route, "the gateway itself answers there")
+        for area in areas:
+            if begins(route.template, area.root) and (other := _met(route.template, area)) is not None:
+                raise _refusal(route, f'{area.name} is served at "{other.text}"; move one, or do without the other')
+
+
+def old_areas(routes: Collection[Route], roots: Iterable[Root]) -> Iterator[Area]:
+    """Return the paths of 0.3 below each root, after what stands before the root's last segment."""
+    for *before, last in roots:
+        templates = [replace(it.template, segments=(*before, *it.template.segments)) for it in routes]
+        yield Area("A2A 0.3", (*before, last), templates)
+
+
+def draft_area(path: str) -> Area:
+    """Return all paths below one."""
+    return Area("the draft", tuple(path.split("/")[1:]), [parse(f"{path}/**")])
+
+
+def _met(template: Template, area: Area) -> Template | None:
+    return next((other for other in area.templates if meet(template, other)), None)
+
+
+def _refusal(route: Route, reason: str) -> RouteError:
+    return RouteError(f'{route.method.full_name} cannot have {route.verb} "{route.template.text}": {reason}')

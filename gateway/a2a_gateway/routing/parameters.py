@@ -39,7 +39,7 @@ class UnfitError(ValueError):
     """A field exists but cannot be given as text; says why, and what to do instead."""
 
 
-class Place(NamedTuple):
+class Parameter(NamedTuple):
     """Where a text goes."""
 
     name: str
@@ -61,7 +61,7 @@ def members(kind: Descriptor) -> Mapping[str, FieldDescriptor]:
     return {field.name: field for field in kind.fields} | {field.json_name: field for field in kind.fields}
 
 
-def find(kind: Descriptor, name: str) -> Place | None:
+def find(kind: Descriptor, name: str) -> Parameter | None:
     """Return the place of `pageSize`, `filter.owner` or `labels[key]`; None when the type has no such field.
 
     Raises `UnfitError` for fields that have no form as text.
@@ -85,7 +85,7 @@ def find(kind: Descriptor, name: str) -> Place | None:
     return _entry(field, path, key[:-1]) if bracket else _whole(field, path)
 
 
-def _whole(field: FieldDescriptor, path: tuple[str, ...]) -> Place:
+def _whole(field: FieldDescriptor, path: tuple[str, ...]) -> Parameter:
     name = ".".join(path)
     if is_map(field):
         raise UnfitError(f"is a map; write {name}[key]=value")
@@ -93,19 +93,19 @@ def _whole(field: FieldDescriptor, path: tuple[str, ...]) -> Place:
     if read is None:
         advice = "is a list of objects, which has no form in a URL"
         raise UnfitError(advice if field.is_repeated else f"is an object; name its members, as in {name}.member=value")
-    return Place(
+    return Parameter(
         name, path, field, read, many=field.is_repeated, splits=field.is_repeated and field.message_type is None
     )
 
 
-def _entry(field: FieldDescriptor, path: tuple[str, ...], key: str) -> Place:
+def _entry(field: FieldDescriptor, path: tuple[str, ...], key: str) -> Parameter:
     if field.message_type is None or not is_map(field):
         raise UnfitError("is not a map, so it takes no [key]; give a list by repeating the plain name")
     value = field.message_type.fields_by_name["value"]
     read = _reading(value)
     if read is None:
         raise UnfitError("is a map of objects, which has no form in a URL")
-    return Place(".".join(path) + key_path(key), (*path, key), value, read, many=False, splits=False)
+    return Parameter(".".join(path) + key_path(key), (*path, key), value, read, many=False, splits=False)
 
 
 def is_map(field: FieldDescriptor) -> bool:

@@ -7,7 +7,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.domain.nesting import too_deep
+from a2a_server.domain.free_form import too_deep
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.v0_3 import events, tasks
 

@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.compiled import checker_of
-from a2a_server.domain.structure import faults_of
+from a2a_server.domain.checkers import checker_of
+from a2a_server.domain.demands import faults_of
 
 MESSAGE = pb.Message(
     message_id="m",

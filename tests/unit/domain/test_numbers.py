@@ -8,8 +8,8 @@ import pytest
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.numbers import NOT_FINITE, is_finite
-from a2a_server.domain.structure import required_violations
+from a2a_server.domain.checkers import required_violations
+from a2a_server.domain.free_form import NOT_FINITE, is_finite
 
 V = struct_pb2.Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.schemes import choose_scheme, is_served
+from a2a_server.domain.webhooks import choose_scheme, is_served
 
 
 @pytest.mark.req("LPSH-02")

@@ -8,8 +8,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.nesting import too_deep
-from a2a_server.domain.structure import required_violations
+from a2a_server.domain.checkers import required_violations
+from a2a_server.domain.free_form import too_deep
 
 MESSAGES = list(pb.DESCRIPTOR.message_types_by_name.values())
 

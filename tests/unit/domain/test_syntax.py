@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_server.domain import syntax
+from a2a_server.domain import media_types, validation
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from a2a_server.domain import syntax
     ],
 )
 def test_urls(url: str, sound: bool) -> None:  # noqa: FBT001
-    assert (syntax.url(url) == "") is sound
+    assert (validation.url_fault(url) == "") is sound
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_urls(url: str, sound: bool) -> None:  # noqa: FBT001
     ],
 )
 def test_media_ranges(value: str, sound: bool) -> None:  # noqa: FBT001
-    assert (syntax.media_range(value) == "") is sound
+    assert (media_types.media_range_fault(value) == "") is sound
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_media_ranges(value: str, sound: bool) -> None:  # noqa: FBT001
     ],
 )
 def test_matches(media_type: str, mode: str, covered: bool) -> None:  # noqa: FBT001
-    assert syntax.matches(media_type, mode) is covered
+    assert media_types.matches(media_type, mode) is covered

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.media_types import check_content_types
 from a2a_server.domain.validation import (
     check_cancel,
     check_card,
-    check_content_types,
     check_get,
     check_list,
     check_push_create,

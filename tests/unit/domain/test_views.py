@@ -3,7 +3,7 @@
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.views import trim
+from a2a_server.domain.reducer import trim
 
 
 def task(messages: int = 5) -> pb.Task:

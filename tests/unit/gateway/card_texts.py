@@ -7,7 +7,7 @@ import orjson
 from a2a_gateway.cards.cards import Cards
 from a2a_gateway.cards.forms import Legacy
 from a2a_gateway.openapi import document
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects import draft_cards
 from a2a_server.protocol.v0_3 import cards as compat

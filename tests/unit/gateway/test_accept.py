@@ -3,7 +3,7 @@
 import pytest
 from multidict import CIMultiDict
 
-from a2a_gateway.requests import accept
+from a2a_gateway.requests.headers import accepted_types, answer_type, error_type, must_be_json, stream_type
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON, SSE
 
@@ -33,7 +33,7 @@ UNARY = [
 @pytest.mark.req("MEDI-01", "MEDI-06")
 @pytest.mark.parametrize(("header", "kind"), UNARY)
 def test_an_answer_has_the_type_that_the_client_likes_best(header: str | None, kind: str) -> None:
-    assert accept.unary(header) == kind
+    assert answer_type(header) == kind
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_an_answer_has_the_type_that_the_client_likes_best(header: str | None, k
 )
 def test_a_client_that_wants_none_of_them_is_told_what_there_is(header: str) -> None:
     with pytest.raises(A2AError) as caught:
-        accept.unary(header)
+        answer_type(header)
     assert caught.value.reason is Reason.NOT_ACCEPTABLE
     assert "application/a2a+json, application/json" in caught.value.message
-    assert accept.of_error(header) == A2A_JSON  # an explanation it gets all the same
+    assert error_type(header) == A2A_JSON  # an explanation it gets all the same
 
 
 @pytest.mark.req("MEDI-04")
@@ -65,23 +65,23 @@ def test_a_client_that_wants_none_of_them_is_told_what_there_is(header: str) -> 
     ],
 )
 def test_a_stream_is_server_sent_events_unless_lines_are_liked_better(header: str | None, kind: str) -> None:
-    assert accept.stream(header) == kind
+    assert stream_type(header) == kind
 
 
 def test_a_stream_has_no_other_form() -> None:
     with pytest.raises(A2AError, match="There is text/event-stream, application/x-ndjson; Accept"):
-        accept.stream("text/html")
+        stream_type("text/html")
 
 
 def test_several_lines_are_one_list() -> None:
-    assert accept.asked(CIMultiDict([("Accept", "text/html"), ("accept", "application/json")])) == (
+    assert accepted_types(CIMultiDict([("Accept", "text/html"), ("accept", "application/json")])) == (
         "text/html, application/json"
     )
-    assert accept.asked(CIMultiDict()) is None
+    assert accepted_types(CIMultiDict()) is None
 
 
 def test_a_long_header_is_not_read_to_its_end() -> None:
-    assert accept.unary("application/json," + "a/b;q=0.1," * 1000 + "*/*") == JSON
+    assert answer_type("application/json," + "a/b;q=0.1," * 1000 + "*/*") == JSON
 
 
 @pytest.mark.req("MEDI-02")
@@ -99,7 +99,7 @@ def test_a_long_header_is_not_read_to_its_end() -> None:
     ],
 )
 def test_a_body_is_json(header: str | None) -> None:
-    accept.must_be_json(header)
+    must_be_json(header)
 
 
 @pytest.mark.req("MEDI-05")
@@ -109,6 +109,6 @@ def test_a_body_is_json(header: str | None) -> None:
 )
 def test_a_body_of_another_type_is_refused(header: str) -> None:
     with pytest.raises(A2AError) as caught:
-        accept.must_be_json(header)
+        must_be_json(header)
     assert caught.value.reason is Reason.CONTENT_TYPE_NOT_SUPPORTED
     assert caught.value.metadata == {"contentType": header}

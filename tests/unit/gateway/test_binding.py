@@ -7,7 +7,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason

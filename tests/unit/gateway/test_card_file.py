@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from structlog.testing import capture_logs
 
 from a2a_gateway.cards.file import CardFileError, WithCard, read_card
-from a2a_gateway.upstream import Answer, Context, Stream
+from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from tests.unit.gateway.upstreams import CARD, PLAIN, rpc
 
@@ -29,10 +29,10 @@ CARD_FILE: dict[str, Any] = {
 class Other:
     """The upstream itself."""
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         return Answer(pb.Task(id=method.name))
 
-    async def stream(self, method: MethodDescriptor, request: Message, context: Context) -> Stream:
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamStream:
         raise LookupError(method.name)
 
     async def ready(self) -> bool:

@@ -16,7 +16,7 @@ from google.rpc import code_pb2 as code
 
 from a2a_gateway.channel import ChannelUpstream, lines, pauses
 from a2a_gateway.channel.pauses import is_read
-from a2a_gateway.upstream import Context, Upstream
+from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
 from a2a_server.protocol.errors import A2AError, Reason
@@ -76,7 +76,7 @@ async def test_a_read_is_not_tried_beyond_its_deadline(monkeypatch: pytest.Monke
     monkeypatch.setattr(pauses, "FIRST_PAUSE", 60.0)
     flaky = Flaky(99)
     async with open_door({"GetTask": flaky}) as door, channel_to(door.address.port) as to:
-        assert (await refused(get(to, Context({}, 5)))).message == "Not now."
+        assert (await refused(get(to, CallContext({}, 5)))).message == "Not now."
     assert flaky.calls == 1
 
 
@@ -162,7 +162,7 @@ async def test_without_a_server_calls_fail_at_once() -> None:
         assert not await to.ready()
 
 
-async def stream_of(to: Upstream, context: Context = PLAIN) -> list[Any]:
+async def stream_of(to: Upstream, context: CallContext = PLAIN) -> list[Any]:
     return await items(await to.stream(STREAM, pb.SendMessageRequest(), context))
 
 

@@ -10,7 +10,7 @@ import pytest
 from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 
-from a2a_gateway.upstream import Context, Item
+from a2a_gateway.upstream import CallContext, StreamItem
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension
@@ -107,7 +107,7 @@ async def test_an_error_may_come_after_items(kind: Kind) -> None:
         operations = cast("dict[str, Any]", world.core.operations)
         original, operations["SendStreamingMessage"] = operations["SendStreamingMessage"], breaks
         stream = await upstream.stream(rpc("SendStreamingMessage"), say(), PLAIN)
-        seen: list[Item] = []
+        seen: list[StreamItem] = []
 
         async def read() -> None:
             async for batch in stream.items:
@@ -126,7 +126,7 @@ async def test_metadata_goes_both_ways(kind: Kind) -> None:
         serving(stage.agent, authenticator=ByHeader()) as world,
         upstream_of(kind, world) as upstream,
     ):
-        context = Context({"x-user": ("ann",), "a2a-extensions": ("https://example.com/unknown", EXTENSION)})
+        context = CallContext({"x-user": ("ann",), "a2a-extensions": ("https://example.com/unknown", EXTENSION)})
         sent = await upstream.unary(rpc("SendMessage"), say(), context)
         assert ("a2a-extensions", EXTENSION) in sent.metadata
         stream = await upstream.stream(rpc("SendStreamingMessage"), say(), context)
@@ -138,7 +138,7 @@ async def test_metadata_goes_both_ways(kind: Kind) -> None:
 
 async def test_binary_metadata_hurts_nobody(kind: Kind) -> None:
     async with serving(echo()) as world, upstream_of(kind, world) as upstream:
-        context = Context({}, binary={"trace-bin": (b"\x00\xff",)})
+        context = CallContext({}, binary={"trace-bin": (b"\x00\xff",)})
         assert (await upstream.unary(rpc("ListTasks"), pb.ListTasksRequest(), context)).message
 
 
@@ -146,11 +146,11 @@ async def test_binary_metadata_hurts_nobody(kind: Kind) -> None:
 async def test_a_deadline_ends_the_call_and_not_the_work(kind: Kind) -> None:
     gate = Gate()
     async with serving(waiting(gate), streams=StreamOptions()) as world, upstream_of(kind, world) as upstream:
-        late = await refused(upstream.unary(rpc("SendMessage"), say(), Context({}, 0.3)))
+        late = await refused(upstream.unary(rpc("SendMessage"), say(), CallContext({}, 0.3)))
         assert late.code == code.DEADLINE_EXCEEDED
         assert "within 0.3 seconds" in late.message
         assert told(details.ErrorInfo, late).reason == "DEADLINE_EXCEEDED"
-        stream = await upstream.stream(rpc("SendStreamingMessage"), say(), Context({}, 0.3))
+        stream = await upstream.stream(rpc("SendStreamingMessage"), say(), CallContext({}, 0.3))
         too_late = await refused(items(stream))
         assert too_late == late
         gate.open()

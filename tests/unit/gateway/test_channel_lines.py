@@ -16,7 +16,7 @@ from google.rpc import code_pb2 as code
 
 from a2a_gateway.channel import ChannelUpstream, attempt
 from a2a_gateway.channel.lines import LESSON, Capacity
-from a2a_gateway.upstream import Context, Stream
+from a2a_gateway.upstream import CallContext, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.protocol.errors import A2AError, Reason
@@ -62,7 +62,7 @@ async def waiting(most: int, **options: Any) -> AsyncIterator[tuple[Waiting, Cha
         server.gate.set()
 
 
-async def subscribed(to: ChannelUpstream, stack: AsyncExitStack) -> Stream:
+async def subscribed(to: ChannelUpstream, stack: AsyncExitStack) -> UpstreamStream:
     """A stream that has begun."""
     stream = await to.stream(SUBSCRIBE, pb.SubscribeToTaskRequest(id="t"), PLAIN)
     stack.push_async_callback(stream.items.aclose)  # type: ignore[attr-defined]
@@ -214,7 +214,7 @@ async def test_a_server_that_is_there_is_not_waited_for_in_vain() -> None:
 async def test_who_waits_for_a_connection_waits_no_longer_than_it_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with channel_to(silent.getsockname()[1], connect_timeout=60) as to:
-            for call in (to.unary(SEND, pb.SendMessageRequest(), Context({}, 0.2)), _items(to, STREAM, 0.2)):
+            for call in (to.unary(SEND, pb.SendMessageRequest(), CallContext({}, 0.2)), _items(to, STREAM, 0.2)):
                 begun = time.monotonic()
                 refusal = await refused(call)
                 assert (refusal.code, refusal.message[:40]) == (
@@ -294,7 +294,7 @@ async def test_a_stream_is_not_begun_again_once_it_has_said_something() -> None:
 
 async def _items(to: ChannelUpstream, method: Any, timeout: float | None = None) -> list[Any]:  # noqa: ASYNC109 - the call's
     request = pb.SendMessageRequest() if method is STREAM else pb.SubscribeToTaskRequest(id="t")
-    return await items(await to.stream(method, request, Context({}, timeout)))
+    return await items(await to.stream(method, request, CallContext({}, timeout)))
 
 
 async def _call(to: ChannelUpstream, what: str) -> None:

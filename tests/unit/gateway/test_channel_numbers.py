@@ -12,7 +12,7 @@ from a2a_proto import discovery_pb2
 from a2a_server.ports.entry import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import REPLAY_URI
-from a2a_server.transport.replay import numbered
+from a2a_server.transport.flowing import numbered
 from tests.unit.gateway.upstreams import rpc
 
 ACTIVE = [("a2a-extensions", REPLAY_URI)]

@@ -18,7 +18,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
 from a2a_gateway.channel import ChannelUpstream, upstream
-from a2a_gateway.upstream import Context
+from a2a_gateway.upstream import CallContext
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.protocol.errors import StatusError
 from tests.support.world import say
@@ -144,7 +144,7 @@ async def test_details_of_others_are_passed_on_as_they_are() -> None:
 
 @pytest.mark.req("DOOR-04", "ERRS-07")
 async def test_metadata_that_is_too_much_is_told_apart_and_nothing_else_is_told() -> None:
-    much = Context({"x-much": ("x" * 20_000,)})
+    much = CallContext({"x-much": ("x" * 20_000,)})
     fat = aborts(grpc.StatusCode.NOT_FOUND, "No.", ("x-much", "x" * 70_000))
     async with strange({"GetTask": fat}) as to:
         for method in ("GetTask", "SendStreamingMessage"):
@@ -197,7 +197,7 @@ async def test_a_server_that_says_nothing_is_not_ready(monkeypatch: pytest.Monke
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with channel_to(silent.getsockname()[1]) as to:
             assert not await to.ready()
-            late = await refused(get(to, Context({}, 0.1)))
+            late = await refused(get(to, CallContext({}, 0.1)))
     assert late.code == code.DEADLINE_EXCEEDED
 
 
@@ -249,5 +249,5 @@ async def test_half_a_request_goes_again_as_a_whole(monkeypatch: pytest.MonkeyPa
         assert len(door.seen.calls) == 1
 
 
-async def _items(to: ChannelUpstream, context: Context = PLAIN) -> list[Any]:
+async def _items(to: ChannelUpstream, context: CallContext = PLAIN) -> list[Any]:
     return await items(await to.stream(rpc("SendStreamingMessage"), say(), context))

@@ -10,14 +10,14 @@ import structlog
 
 from a2a_gateway.http.connection import Protocol
 from a2a_gateway.http.readers import Place
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_upstream import Event, Playing, Scripted, event, plays
 from tests.support.doors import http_door
 from tests.support.http import get, post, wire
 from tests.unit.transport.doors import eventually
 
 SUBSCRIBE = get("/tasks/t:subscribe")
-QUICK = Options(body_timeout=0.2, write_timeout=0.2, keep_alive=0.04)
+QUICK = GatewayOptions(body_timeout=0.2, write_timeout=0.2, keep_alive=0.04)
 
 
 async def endless(playing: Playing) -> AsyncIterator[Sequence[Event]]:
@@ -41,7 +41,7 @@ BEHIND = {
 async def test_a_client_that_leaves_is_missed_however_much_it_has_sent_behind_a_stream(
     behind: str, how: str, *, together: bool
 ) -> None:
-    options = Options(body_timeout=0.2, write_timeout=0.2)  # and no comments, which who has left would refuse
+    options = GatewayOptions(body_timeout=0.2, write_timeout=0.2)  # and no comments, which who has left would refuse
     async with http_door(Scripted(script=endless), options) as door, wire(door.port) as connection:
         connection.writer.write(SUBSCRIBE + BEHIND[behind] if together else SUBSCRIBE)
         await connection.head()

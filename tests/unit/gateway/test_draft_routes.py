@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_gateway.older.draft import routes
-from a2a_gateway.routing.routes import Unknown
+from a2a_gateway.routing.table import Unknown
 from tests.support.doors import DISCOVERY, SERVICE
 
 TABLE = routes.table()

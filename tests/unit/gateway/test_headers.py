@@ -5,15 +5,15 @@ import base64
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from a2a_gateway.requests.headers import HeaderMap, Incoming, outgoing, timeout_of
-from a2a_gateway.upstream import Metadata
+from a2a_gateway.requests.headers import HeaderMap, RequestMetadata, outgoing, timeout_of
+from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.options import FORWARDED, RESERVED, WELL_KNOWN
 
 DEFAULT = HeaderMap(FORWARDED, WELL_KNOWN)
 
 
-def read(*pairs: tuple[str, str], known: HeaderMap = DEFAULT) -> Incoming:
+def read(*pairs: tuple[str, str], known: HeaderMap = DEFAULT) -> RequestMetadata:
     return known.incoming(CIMultiDictProxy(CIMultiDict(pairs)))
 
 
@@ -150,8 +150,8 @@ def test_a_timeout_that_is_none_is_refused(text: str) -> None:
 
 @pytest.mark.req("DOOR-10", "SPAR-02")
 def test_the_way_back() -> None:
-    metadata: Metadata = [("a2a-extensions", "urn:a, urn:b"), ("x-team", "red"), ("trace-bin", b"\x00\xff")]
-    trailers: Metadata = [("x-cost", "3"), ("grpc-status-details-bin", b"x"), ("www-authenticate", "Bearer")]
+    metadata: MetadataPairs = [("a2a-extensions", "urn:a, urn:b"), ("x-team", "red"), ("trace-bin", b"\x00\xff")]
+    trailers: MetadataPairs = [("x-cost", "3"), ("grpc-status-details-bin", b"x"), ("www-authenticate", "Bearer")]
     assert outgoing(metadata, trailers) == [
         ("Grpc-Metadata-a2a-extensions", "urn:a, urn:b"),
         ("Grpc-Metadata-x-team", "red"),

@@ -16,7 +16,7 @@ from a2a_gateway.errors import explain
 from a2a_gateway.http.frames import LINES
 from a2a_gateway.openapi import document
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.routing.routes import Match, Table
+from a2a_gateway.routing.table import Match, Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.dialects.v1 import V1

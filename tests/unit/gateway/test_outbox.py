@@ -12,7 +12,7 @@ from a2a_gateway.http.backlog import Backlog
 from a2a_gateway.http.connection import Protocol
 from a2a_gateway.http.outbox import Outbox
 from a2a_gateway.http.replies import Answering, Flow, Reply
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.http import get, post
 
 
@@ -95,7 +95,7 @@ async def _answer(request: web.BaseRequest) -> Answering:
 async def _connection(socket: Socket) -> Protocol:
     loop = asyncio.get_running_loop()
     server = web.Server(cast("Any", _answer))
-    own: Any = {"options": Options(), "outbox": Outbox(loop), "backlog": Backlog(2**20), "draining": False}
+    own: Any = {"options": GatewayOptions(), "outbox": Outbox(loop), "backlog": Backlog(2**20), "draining": False}
     connection = Protocol(server, _answer, loop=loop, **own)
     connection.connection_made(socket)
     await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from aiohttp.test_utils import make_mocked_request
 from a2a_gateway.http.readers import Place, Readers
 from a2a_gateway.http.replies import Flow
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.http import SEND, Wire, get, house, port_of, post, wire
 from tests.support.stage import Stage
 
@@ -34,7 +34,7 @@ def refusal(readers: Readers, client: str) -> str:
 
 @pytest.mark.req("DOOR-04", "LIMT-02")
 async def test_places_are_counted_for_each_client_and_in_all() -> None:
-    readers = Readers(Options(streams_per_client=2, streams=3))
+    readers = Readers(GatewayOptions(streams_per_client=2, streams=3))
     with ExitStack() as stack:
         for client in ("a", "a", "b"):
             stack.enter_context(readers.admit(place(), client))
@@ -103,7 +103,7 @@ async def test_a_comment_is_for_idle_streams_only() -> None:
     """Half a minute by default: nothing comes for as long as a test waits."""
     async with held(post("/message:stream", HOLD)) as (connection, _):
         assert not [chunk for chunk in await heard(connection, 0.3) if b"keep-alive" in chunk]
-    assert Options().keep_alive == 30
+    assert GatewayOptions().keep_alive == 30
 
 
 @pytest.mark.req("DOOR-11")

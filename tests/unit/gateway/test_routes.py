@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor import ServiceDescriptor
 
-from a2a_gateway.routing.routes import Alias, Match, RouteError, Table, Unknown, WrongVerb
+from a2a_gateway.routing.annotations import Alias, RouteError
+from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.gateway.scratch.library import library, of_source

@@ -11,10 +11,10 @@ import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.upstream import Answer, Context
+from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_events import event_of, loads
 from tests.support.door_upstream import Event, Playing, Script, Scripted, event, plays
 from tests.support.doors import OpenGateway, http_door
@@ -135,7 +135,7 @@ async def test_lines_of_json_rpc_are_responses_in_every_version(version: str) ->
     body = b'{"jsonrpc":"2.0","id":"s","method":"%b","params":{"id":"t"}}' % method
     error = A2AError(Reason.SLOW_READER, "Too slow.", retry_after=1)
     upstream = Scripted(script=plays((event(1), event(2)), error))
-    async with http_door(upstream, Options(profiles=("draft",)), old=True) as door:
+    async with http_door(upstream, GatewayOptions(profiles=("draft",)), old=True) as door:
         answer = await once(door.port, post(path, body, "Accept: text/html", "Accept: application/x-ndjson"))
         refused = await once(door.port, post(path, body, "Accept: text/html"))
     assert answer.headers["Content-Type"] == "application/x-ndjson"
@@ -301,7 +301,7 @@ async def test_a_cut_that_comes_too_late_does_not_hit_the_next_request() -> None
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     class Slow(Scripted):
-        async def unary(self, method: MethodDescriptor, request: Message, context: Context) -> Answer:
+        async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
             asked.set()
             await go_on.wait()
             return Answer(pb.Task(id="t"))
@@ -368,7 +368,7 @@ async def test_everybody_sees_the_same_bytes() -> None:
         yield (event(4),)
 
     upstream = Scripted(script=script)
-    async with http_door(upstream, Options(streams_per_client=200)) as door, AsyncExitStack() as stack:
+    async with http_door(upstream, GatewayOptions(streams_per_client=200)) as door, AsyncExitStack() as stack:
         connections = [await subscribed(door, stack) for _ in range(100)]
         first = [await connection.chunk() for connection in connections]
         gate.set()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import Options
+from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_events import event_of, loads
 from tests.support.door_upstream import Event, Playing, Scripted, event, plays
 from tests.support.doors import OpenGateway, http_door
@@ -132,7 +132,7 @@ def _all_wait(door: OpenGateway) -> bool:
 @pytest.mark.req("KEEP-01", "SSEV-01")
 async def test_nothing_is_said_inside_an_event() -> None:
     upstream = Scripted(script=plays((event(1),), (long(2, HUGE),)))
-    async with http_door(upstream, Options(keep_alive=0.01)) as door, wire(door.port) as connection:
+    async with http_door(upstream, GatewayOptions(keep_alive=0.01)) as door, wire(door.port) as connection:
         await connection.send(SUBSCRIBE)
         await connection.head()
         body = b""

@@ -15,7 +15,7 @@ from a2a_gateway.http import frames
 from a2a_gateway.older.v0_3 import routes
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.openapi import document
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol import dialects

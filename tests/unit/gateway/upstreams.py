@@ -10,7 +10,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import status_pb2
 
 from a2a_gateway.channel import ChannelUpstream
-from a2a_gateway.upstream import Context, Stream, Upstream, new_answer
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.errors import A2AError, StatusError, status_of
@@ -24,7 +24,7 @@ KINDS: tuple[Kind, ...] = ("local", "channel")
 SERVICE = pb.DESCRIPTOR.services_by_name["A2AService"]
 CARD: MethodDescriptor = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
 
-PLAIN = Context({})
+PLAIN = CallContext({})
 
 
 def rpc(name: str) -> MethodDescriptor:
@@ -44,13 +44,13 @@ async def channel_to(*ports: int, host: str = "127.0.0.1", **options: Any) -> As
 @asynccontextmanager
 async def upstream_of(kind: Kind, world: World) -> AsyncIterator[Upstream]:
     if kind == "local":
-        yield LocalUpstream(world.pipeline, world.core.shop.store, new_answer)
+        yield LocalUpstream(world.pipeline, world.core.shop.store)
     else:
         async with channel_to(world.port) as upstream:
             yield upstream
 
 
-async def get(upstream: Upstream, context: Context = PLAIN) -> str:
+async def get(upstream: Upstream, context: CallContext = PLAIN) -> str:
     """The id of the task that a server gives for any id."""
     answer = (await upstream.unary(rpc("GetTask"), pb.GetTaskRequest(id="t"), context)).message
     assert isinstance(answer, pb.Task)
@@ -70,7 +70,7 @@ async def refused(call: Awaitable[object]) -> status_pb2.Status:
     raise AssertionError(f"was not refused but answered {answer}")
 
 
-async def items(stream: Stream) -> list[tuple[int, pb.StreamResponse]]:
+async def items(stream: UpstreamStream) -> list[tuple[int, pb.StreamResponse]]:
     """All numbered items, to the end."""
     async with aclosing(stream.items) as batches:  # type: ignore[type-var]
         return [(item.number, pb.StreamResponse.FromString(item.wire)) async for batch in batches for item in batch]

@@ -24,7 +24,8 @@ from a2a_server.transport.grpc.options import GrpcOptions, Tls
 from a2a_server.transport.grpc.server import SERVICES, GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.steps import Rules, standard
 from a2a_server.transport.streams import OpenStreams
 
 
@@ -122,7 +123,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     }
     registry = streams or OpenStreams()
     registry.start()
-    pipeline = Pipeline(served, authenticator or Anonymous(), rules or Rules(), registry)
+    pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or Rules()), registry)
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
     door = GrpcDoor(options or GrpcOptions(), tls or Tls())
     address = door.listen(Address("127.0.0.1", port))

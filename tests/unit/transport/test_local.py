@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from google.protobuf.message import Message
 
-from a2a_gateway.upstream import Answer, Context, new_answer
+from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.memory import MemoryStore
@@ -19,14 +19,15 @@ from a2a_server.operations.call import Call, Entries, Operation
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.local import LocalStream, LocalUpstream
-from a2a_server.transport.pipeline import Pipeline, Rules
+from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.steps import Rules, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.unit.transport.doors import Seen, failing, item
 
 SERVICE = pb.DESCRIPTOR.services_by_name["A2AService"]
 GET, SEND, STREAM = (SERVICE.methods_by_name[name] for name in ("GetTask", "SendMessage", "SendStreamingMessage"))
 
-PLAIN = Context({})
+PLAIN = CallContext({})
 
 
 class Shaky(MemoryStore):
@@ -47,7 +48,7 @@ class Shaky(MemoryStore):
 
 
 class Rig(NamedTuple):
-    upstream: LocalUpstream[Answer]
+    upstream: LocalUpstream
     pipeline: Pipeline
     store: Shaky
 
@@ -56,9 +57,9 @@ class Rig(NamedTuple):
 async def rig(operations: Mapping[str, Operation] | None = None, **bounds: float) -> AsyncIterator[Rig]:
     streams = OpenStreams(**bounds)  # type: ignore[arg-type]
     streams.start()
-    pipeline, store = Pipeline(operations or {}, Anonymous(), Rules(), streams), Shaky()
+    pipeline, store = Pipeline(operations or {}, standard(Anonymous(), Rules()), streams), Shaky()
     try:
-        yield Rig(LocalUpstream(pipeline, store, new_answer), pipeline, store)
+        yield Rig(LocalUpstream(pipeline, store), pipeline, store)
     finally:
         await streams.close()
 
@@ -96,7 +97,7 @@ async def test_an_answer_is_the_operations_own_message() -> None:
     seen, task = Seen(), pb.Task(id="t")
     async with rig({"GetTask": seen.answering(task)}) as local:
         request = pb.GetTaskRequest(id="t", tenant="acme")
-        answer = await local.upstream.unary(GET, request, Context({"a2a-version": ["1.0"]}))
+        answer = await local.upstream.unary(GET, request, CallContext({"a2a-version": ["1.0"]}))
     assert answer.message is task
     assert seen.requests[0] is request
     assert (seen.calls[0].scope.tenant, seen.calls[0].version) == ("acme", "1.0")
@@ -109,7 +110,7 @@ async def test_calls_that_come_together_go_through_each_stage_together() -> None
         steps.append("called")
         return pb.Task()
 
-    async def door(upstream: LocalUpstream[Answer]) -> None:
+    async def door(upstream: LocalUpstream) -> None:
         steps.append("read")
         await upstream.unary(GET, pb.GetTaskRequest(), PLAIN)
         steps.append("written")
@@ -137,7 +138,7 @@ async def test_a_refusal_comes_as_it_was_raised() -> None:
     error = A2AError(Reason.TASK_NOT_FOUND, "No such task.")
     async with rig({"GetTask": failing(error)}) as local:
         assert await refused(lambda: local.upstream.unary(GET, pb.GetTaskRequest(), PLAIN)) is error
-        wrong = Context({"a2a-version": ["9.9"]})
+        wrong = CallContext({"a2a-version": ["9.9"]})
         refusal = await refused(lambda: local.upstream.stream(STREAM, pb.SendMessageRequest(), wrong))
     assert refusal.reason is Reason.VERSION_NOT_SUPPORTED
 
@@ -154,7 +155,7 @@ async def test_a_unary_call_ends_with_its_deadline() -> None:
         raise AssertionError
 
     async with rig({"SendMessage": slow}) as local:
-        call = local.upstream.unary(SEND, pb.SendMessageRequest(), Context({}, 0.05))
+        call = local.upstream.unary(SEND, pb.SendMessageRequest(), CallContext({}, 0.05))
         refusal = await refused(lambda: call)
     assert refusal.reason is Reason.DEADLINE_EXCEEDED
     assert "0.05 seconds" in refusal.message
@@ -164,7 +165,7 @@ async def test_a_unary_call_ends_with_its_deadline() -> None:
 async def test_a_stream_ends_with_its_deadline() -> None:
     source = Source(3)
     async with rig({"SendStreamingMessage": source}) as local:
-        stream = await local.upstream.stream(STREAM, pb.SendMessageRequest(), Context({}, 0.2))
+        stream = await local.upstream.stream(STREAM, pb.SendMessageRequest(), CallContext({}, 0.2))
         assert [(await anext(stream.items))[0].number for _ in range(2)] == [1, 2]
         assert (await refused(lambda: anext(stream.items))).reason is Reason.DEADLINE_EXCEEDED
         assert source.closed.is_set()
@@ -175,16 +176,16 @@ async def test_a_deadline_that_is_met_changes_nothing() -> None:
     source = Source(3)
     source.more.set()
     async with rig({"SendStreamingMessage": source, "GetTask": Seen().answering(pb.Task(id="t"))}) as local:
-        stream = await local.upstream.stream(STREAM, pb.SendMessageRequest(), Context({}, 60))
+        stream = await local.upstream.stream(STREAM, pb.SendMessageRequest(), CallContext({}, 60))
         assert await numbers(stream) == [1, 2, 3]
-        assert (await local.upstream.unary(GET, pb.GetTaskRequest(), Context({}, 60))).message == pb.Task(id="t")
+        assert (await local.upstream.unary(GET, pb.GetTaskRequest(), CallContext({}, 60))).message == pb.Task(id="t")
 
 
 @pytest.mark.parametrize("seconds", [None, 60.0])
 async def test_whoever_stops_reading_releases_everything(seconds: float | None) -> None:
     source = Source(3)
     async with rig({"SendStreamingMessage": source}) as local:
-        items = (await local.upstream.stream(STREAM, pb.SendMessageRequest(), Context({}, seconds))).items
+        items = (await local.upstream.stream(STREAM, pb.SendMessageRequest(), CallContext({}, seconds))).items
         await anext(items)
         await items.aclose()  # type: ignore[attr-defined]
         assert source.closed.is_set()

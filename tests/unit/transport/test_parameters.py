@@ -10,9 +10,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.transport.extensions import Extensions
-from a2a_server.transport.pipeline import Envelope, Rules
-from a2a_server.transport.tenants import RESERVED, Tenants
+from a2a_server.transport.steps import RESERVED, DeclaredExtensions, Rules, Tenants
 from tests.unit.transport.doors import Door, Refusal, open_door, refused
 
 Lines = list[tuple[str, str]]
@@ -91,8 +89,8 @@ async def test_the_public_card_needs_no_version(version: str) -> None:
 
 # -- extensions
 
-DECLARED = Rules(extensions=Extensions(frozenset({"urn:a", "urn:b"})))
-REQUIRED = Extensions(frozenset({"urn:a", "urn:b"}), required=("urn:b",))
+DECLARED = Rules(extensions=DeclaredExtensions(frozenset({"urn:a", "urn:b"})))
+REQUIRED = DeclaredExtensions(frozenset({"urn:a", "urn:b"}), required=("urn:b",))
 
 
 async def activated(door: Door, lines: Lines) -> tuple[Mapping[str, str], frozenset[str]]:
@@ -175,7 +173,7 @@ async def test_the_idempotency_key_reaches_the_operation() -> None:
 async def test_a_bad_idempotency_key_is_refused(values: tuple[str, ...]) -> None:
     async with open_door() as door:
         with pytest.raises(A2AError) as caught:
-            await door.pipeline.unary("GetTask", pb.GetTaskRequest(), Envelope({"idempotency-key": values}))
+            await door.pipeline.unary("GetTask", pb.GetTaskRequest(), Credentials({"idempotency-key": values}))
     assert caught.value.reason is Reason.INVALID_PARAMS
     assert [violation.field for violation in caught.value.violations] == ["idempotency-key"]
 

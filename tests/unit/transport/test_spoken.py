@@ -4,8 +4,10 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.transport.pipeline import Envelope, Pipeline, Rules
+from a2a_server.transport.pipeline import Pipeline
+from a2a_server.transport.steps import Rules, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.unit.transport.doors import Seen
 
@@ -21,20 +23,22 @@ class Called(Seen):
         names = ("GetTask", "SendMessage", "CreateTaskPushNotificationConfig")
         operations = {name: self.answering(pb.Task(id="t")) for name in names}
         operations["SendStreamingMessage"] = self.streaming("a")
-        return Pipeline(operations, Anonymous(), rules or Rules(), OpenStreams())
+        return Pipeline(operations, standard(Anonymous(), rules or Rules()), OpenStreams())
 
 
-def envelope(**metadata: str) -> Envelope:
-    return Envelope({name.replace("_", "-"): (value,) for name, value in metadata.items()})
+def envelope(**metadata: str) -> Credentials:
+    return Credentials({name.replace("_", "-"): (value,) for name, value in metadata.items()})
 
 
-async def version_of(told: Envelope, *, spoken: str = "1.0", rules: Rules | None = None) -> str:
+async def version_of(told: Credentials, *, spoken: str = "1.0", rules: Rules | None = None) -> str:
     called = Called()
     await called.pipeline(rules).unary("GetTask", pb.GetTaskRequest(id="t"), told, spoken=spoken)
     return called.calls[0].version
 
 
-async def refusal(told: Envelope, *, spoken: str = "1.0", rules: Rules | None = None, rpc: str = "GetTask") -> A2AError:
+async def refusal(
+    told: Credentials, *, spoken: str = "1.0", rules: Rules | None = None, rpc: str = "GetTask"
+) -> A2AError:
     called = Called()
     with pytest.raises(A2AError) as caught:
         await called.pipeline(rules).unary(rpc, pb.GetTaskRequest(id="t"), told, spoken=spoken)
@@ -62,7 +66,7 @@ async def test_another_version_than_the_one_that_is_spoken_contradicts_it(versio
 
 
 async def test_versions_that_disagree_are_none_on_0_3_either() -> None:
-    error = await refusal(Envelope({VERSION: ("0.3", "1.0")}), spoken="0.3")
+    error = await refusal(Credentials({VERSION: ("0.3", "1.0")}), spoken="0.3")
     assert error.metadata["requestedVersion"] == "0.3,1.0"
 
 
@@ -87,7 +91,7 @@ async def test_a_gateway_that_says_anything_else_is_refused(spoken: str) -> None
 
 
 async def test_two_answers_to_what_was_spoken_are_none() -> None:
-    error = await refusal(Envelope({SPOKEN: ("0.3", "0.3")}))
+    error = await refusal(Credentials({SPOKEN: ("0.3", "0.3")}))
     assert error.metadata["requestedVersion"] == "0.3,0.3"
 
 
@@ -133,7 +137,7 @@ async def test_a_server_without_0_3_speaks_it_to_nobody() -> None:
     ],
 )
 async def test_who_asks_for_a_version_that_is_spoken_elsewhere_is_told_where(
-    told: Envelope, *, strict: bool, says: str
+    told: Credentials, *, strict: bool, says: str
 ) -> None:
     error = await refusal(told, rules=Rules(strict_version=strict))
     where = "A2A 0.3 is spoken under /v1, by methods such as message/send, and by the package a2a.v1."
@@ -150,7 +154,7 @@ async def test_who_asks_for_what_nobody_speaks_is_told_no_place(version: str) ->
 # -- schemes
 
 
-async def schemes_of(told: Envelope, rpc: str = "SendMessage", spoken: str = "0.3") -> list[str]:
+async def schemes_of(told: Credentials, rpc: str = "SendMessage", spoken: str = "0.3") -> list[str]:
     called = Called()
     await called.pipeline().unary(rpc, pb.SendMessageRequest(), told, spoken=spoken)
     return [*called.calls[0].schemes]
@@ -159,7 +163,7 @@ async def schemes_of(told: Envelope, rpc: str = "SendMessage", spoken: str = "0.
 @pytest.mark.req("LPSH-02")
 async def test_all_schemes_that_were_offered_are_told_in_their_order() -> None:
     assert await schemes_of(envelope(a2a_server_schemes="Bearer, Basic,,HMAC")) == ["Bearer", "Basic", "HMAC"]
-    assert await schemes_of(Envelope({SCHEMES: ("Basic", "Bearer", "Basic")})) == ["Basic", "Bearer"]
+    assert await schemes_of(Credentials({SCHEMES: ("Basic", "Bearer", "Basic")})) == ["Basic", "Bearer"]
     assert await schemes_of(envelope(a2a_server_schemes="Basic", a2a_server_spoken="0.3"), spoken="1.0") == ["Basic"]
     assert await schemes_of(envelope()) == []
 

@@ -13,11 +13,10 @@ from a2a_gateway import rest
 from a2a_gateway.calls import query_of, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Answering, Reply
-from a2a_gateway.older.draft.requests import request_of
-from a2a_gateway.older.draft.routes import DISCOVERY
-from a2a_gateway.older.v0_3.speech import Ask, Speech
-from a2a_gateway.requests import accept
-from a2a_gateway.routing.routes import Table
+from a2a_gateway.older.draft.requests import DISCOVERY, request_of
+from a2a_gateway.older.v0_3.answers import Ask, Speech
+from a2a_gateway.requests.headers import accepted_types, stream_type
+from a2a_gateway.routing.table import Table
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.names import NDJSON
 
@@ -35,7 +34,7 @@ class DraftRest:
         method, profile, options = match.route.method, calls.profile, calls.options
         profile.check(versions_asked(request, parameters))
         public, streams = method.containing_service is DISCOVERY, method.server_streaming
-        kind = (accept.stream if streams else profile.unary)(None if public else accept.asked(request.headers))
+        kind = (stream_type if streams else profile.unary)(None if public else accepted_types(request.headers))
         body = await rest.body_of(request, match.route, options)
         wanted = request_of(match, parameters, body, profile.codec, options.max_depth)
         ask = Ask(request, parameters, method, *wanted)

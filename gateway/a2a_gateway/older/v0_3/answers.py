@@ -1,22 +1,29 @@
-"""How the calls of 0.3 are answered that 1.0 has no such call for (spec: LRPC-06, LCRD-05, CONF-38, CONF-39)."""
+"""Calls of older versions, which have become calls of 1.0: made, answered, complained of in the client's words.
+
+0.3 has some calls that 1.0 has no such call for (spec: LRPC-06, LCRD-05, ERRS-05, CONF-38, CONF-39).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.calls import Calls, Told
+from a2a_gateway.calls import NOTHING, Beside, Calls, Query, Told
 from a2a_gateway.errors import failure_of
-from a2a_gateway.older.v0_3.speech import Answering, Ask, Speech
-from a2a_gateway.upstream import Answer, Context
+from a2a_gateway.http.frames import Frames
+from a2a_gateway.http.replies import Flow
+from a2a_gateway.upstream import CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded
+from a2a_server.protocol.v0_3.words import Words, retold
 
 RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
 """Those of 1.0."""
@@ -24,6 +31,56 @@ RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2
 _LIST: Final = RPCS["ListTaskPushNotificationConfigs"]
 _PAGE: Final = 100
 _MOST_PAGES: Final = 100
+
+
+class Ask(NamedTuple):
+    """A call of 0.3, having become one of 1.0."""
+
+    request: web.BaseRequest
+    query: Query
+    method: MethodDescriptor
+    message: Any
+    beside: Beside = NOTHING
+    path: Words | None = None
+    """What its fields are called, where that depends on the request."""
+
+
+Answering = Callable[["Speech", Ask], Awaitable[Told]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Speech:
+    """One way to speak 0.3, at work."""
+
+    calls: Calls
+    paths: Mapping[str, Words]
+    """What fields of 1.0 are called here, by the RPC; where nothing is said, as in 1.0."""
+    card: Callable[[pb.AgentCard], bytes]
+    """Writes cards."""
+    otherwise: Mapping[str, Answering]
+    """What answers for RPCs of 1.0 that a plain call would not do for."""
+
+    async def answer(self, ask: Ask) -> Told:
+        """Make the call, or the calls, and write the answer."""
+        try:
+            otherwise = self.otherwise.get(ask.method.name)
+            if otherwise is not None:
+                return await otherwise(self, ask)
+            return await self.calls.unary(ask.request, ask.query, ask.method, ask.message, beside=ask.beside)
+        except (A2AError, StatusError) as error:
+            raise self._respelled(error, ask) from None
+
+    async def stream(self, ask: Ask, frames: Frames) -> Flow:
+        try:
+            return await self.calls.stream(
+                ask.request, ask.query, ask.method, ask.message, frames=frames, beside=ask.beside
+            )
+        except (A2AError, StatusError) as error:
+            raise self._respelled(error, ask) from None
+
+    def _respelled(self, error: A2AError | StatusError, ask: Ask) -> A2AError | StatusError:
+        said = self.calls.profile.words
+        return error if said is None else retold(error, said, ask.path or self.paths.get(ask.method.name))
 
 
 async def _plainly(speech: Speech, ask: Ask) -> Told:
@@ -60,8 +117,8 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
 
 
 async def _pages(
-    calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: Context
-) -> AsyncIterator[tuple[pb.ListTaskPushNotificationConfigsResponse, Answer]]:
+    calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
+) -> AsyncIterator[tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]]:
     wanted = pb.ListTaskPushNotificationConfigsRequest()
     wanted.CopyFrom(first)
     wanted.page_size = _PAGE
@@ -75,8 +132,8 @@ async def _pages(
 
 
 async def _page(
-    calls: Calls, wanted: pb.ListTaskPushNotificationConfigsRequest, context: Context
-) -> tuple[pb.ListTaskPushNotificationConfigsResponse, Answer]:
+    calls: Calls, wanted: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
+) -> tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]:
     answer = await calls.upstream.unary(_LIST, wanted, context)
     return cast("pb.ListTaskPushNotificationConfigsResponse", answer.message), answer
 
@@ -95,7 +152,7 @@ async def _card(speech: Speech, ask: Ask) -> Told:
     return Told(speech.card(card), card, calls.fields(ask.request, answer))
 
 
-def _told(calls: Calls, ask: Ask, message: Message, answer: Answer) -> Told:
+def _told(calls: Calls, ask: Ask, message: Message, answer: UpstreamAnswer) -> Told:
     """A message made of answers, the last of which says what goes with it."""
     return Told(calls.profile.codec.encode(message), message, calls.fields(ask.request, answer))
 

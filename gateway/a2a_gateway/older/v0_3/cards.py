@@ -15,17 +15,17 @@ from a2a_gateway.calls import Calls, query_of, versions_asked
 from a2a_gateway.cards.forms import Legacy
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.older.v0_3 import profiles
-from a2a_gateway.older.v0_3.answers import OTHERWISE
-from a2a_gateway.older.v0_3.speech import Ask, Speech
-from a2a_gateway.requests import accept
+from a2a_gateway.older.v0_3.answers import OTHERWISE, Ask, Speech
+from a2a_gateway.older.v0_3.speeches import profile
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.routing.routes import Match, Table, Unknown, WrongVerb
+from a2a_gateway.requests.headers import accepted_types
+from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
-from a2a_server.protocol.dialects import V1, words
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import JSON
+from a2a_server.protocol.v0_3 import words
 
 OLD_DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["OldDiscovery"]
 _PUBLIC: Final = OLD_DISCOVERY.methods_by_name["GetAgentCard"]
@@ -48,7 +48,7 @@ class OldCards:
 
     @classmethod
     def of(cls, calls: Calls, legacy: Legacy) -> OldCards:
-        speaking = replace(profiles.rest(V1, words.KIND), signs="This path")  # no request has a body to be spelt
+        speaking = profile(V1, V1, words.KIND, "This path")  # no request has a body to be spelt
         speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
         return cls(speech, Table.of([OLD_DISCOVERY]))
 
@@ -88,7 +88,7 @@ class OldCards:
     async def _serve(self, request: web.BaseRequest, match: Match, query: str) -> Reply:
         method, calls, parameters = match.route.method, self.speech.calls, query_of(query)
         calls.profile.check(versions_asked(request, parameters))
-        kind = calls.profile.unary(None if method is _PUBLIC else accept.asked(request.headers))
+        kind = calls.profile.unary(None if method is _PUBLIC else accepted_types(request.headers))
         message = bind(match, parameters, b"", calls.profile.codec, max_depth=calls.options.max_depth)
         told = await self.speech.answer(Ask(request, parameters, _MEANT[method], message))
         if method is not _PUBLIC:

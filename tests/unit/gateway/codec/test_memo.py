@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect, loads
-from a2a_server.protocol.codec.memo import Memo
+from a2a_server.protocol.codec.codec import Memo
 from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason
 
