@@ -78,6 +78,7 @@ _REQUESTS: Final[Foreign] = {
                 _OF_1_0, returnImmediately=_OPPOSITE, taskPushNotificationConfig=_CONFIG_INSIDE
             ),
             "AuthenticationInfo": texts(_OF_1_0, scheme='"schemes", a list'),
+            "PushNotificationConfig": TENANT,
         }
     ),
 }

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_server.protocol.codec import loads
-from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.json_v1 import V1
 from tests.unit.gateway.codec.reference import canonical, written
 from tests.unit.gateway.codec.strategies import KINDS, NAMES, messages
 

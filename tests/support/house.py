@@ -35,7 +35,7 @@ from a2a_server.operations.push.delivery import Delivery
 from a2a_server.operations.turns.timeouts import InputTimeouts
 from a2a_server.operations.turns.unattended import Unattended
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
-from a2a_server.protocol.v0_3.options import Options as OldOptions
+from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.grpc.address import Address, StartError
 from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission

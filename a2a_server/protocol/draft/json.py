@@ -14,7 +14,6 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.compiler import Compiler, Function, has
-from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.codec.scalars import boolean, integer
 from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
 from a2a_server.protocol.draft import configs
@@ -24,7 +23,7 @@ from a2a_server.protocol.v0_3 import parts
 from a2a_server.protocol.v0_3.configs import ID, UNNAMED
 from a2a_server.protocol.v0_3.json import TIME, Spelling
 from a2a_server.protocol.v0_3.parts import Found
-from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, spelled
+from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, told
 
 _NAMES: Final[Mapping[str, str]] = {
     **of_1_0(
@@ -85,10 +84,7 @@ def _part_reader(readers: Compiler) -> Function:
         raw = legacy.file.file_with_bytes
         parts.upgrade_into(part, legacy, "", found)
         if found:
-            faults = Faults()
-            for fault in found:
-                faults.add(spelled(fault.field, _PART, _DIALECT), fault.description)
-            raise faults
+            raise told(found, _PART, _DIALECT)
         if raw:  # these are the bytes themselves, whatever they look like
             part.raw = raw
 

@@ -12,9 +12,10 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, note
 from a2a_server.protocol.codec.wellknown import read_struct
+from a2a_server.protocol.names import COMPAT
 from a2a_server.protocol.names import INPUT_REQUEST_URI as URI
 from a2a_server.protocol.v0_3.configs import JsonObject
-from a2a_server.protocol.v0_3.parts import KEY, WRAPPED
+from a2a_server.protocol.v0_3.parts import WRAPPED
 
 _RESULT: Final = "tool-result"
 KINDS: Final = _RESULT, "tool-use"
@@ -145,7 +146,7 @@ def original_part(written: JsonObject) -> JsonObject:
 
 def _is_readable(kind: str, written: JsonObject) -> bool:
     data, metadata = written["data"], written["metadata"]
-    if _OWN & data.keys() or {KEY, WRAPPED} & metadata.keys():
+    if _OWN & data.keys() or {COMPAT, WRAPPED} & metadata.keys():
         return False
     return kind != _RESULT or type(data.get(_ID)) is str
 

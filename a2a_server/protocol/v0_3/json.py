@@ -22,7 +22,6 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect, times
 from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
 from a2a_server.protocol.enums import (
     KEBAB_STATES,
@@ -37,7 +36,7 @@ from a2a_server.protocol.enums import (
 from a2a_server.protocol.foreign import IN_KIND, IN_PROTO, TENANT, of_0_3, of_1_0, snake
 from a2a_server.protocol.v0_3 import configs, kind, messages, requests
 from a2a_server.protocol.v0_3.parts import Found
-from a2a_server.protocol.v0_3.words import KIND_SENDS, RENAMED, Renames, Words, renamed, spelled
+from a2a_server.protocol.v0_3.words import KIND_SENDS, RENAMED, Renames, Words, renamed, spelled, told
 
 _SEND: Final = descriptor_of(v03.SendMessageRequest)
 _MEMO_BYTES: Final = 8 * 2**20
@@ -126,10 +125,12 @@ KINDS: Final[Mapping[str, Mapping[str, str | bool]]] = of_0_3(
     {
         "Task": {"kind": "task"},
         "Message": {"kind": "message"},
-        "TaskStatusUpdateEvent": {"kind": "status-update"},
+        "TaskStatusUpdateEvent": {"kind": "status-update", "final": False},
         "TaskArtifactUpdateEvent": {"kind": "artifact-update"},
     }
 )
+_FINAL_FIRST: Final[Mapping[str, Mapping[str, str | bool]]] = of_0_3({"TaskStatusUpdateEvent": {"final": False}})
+"""Early, for readers who look at the beginning; the field says what it is."""
 
 
 def _read_time(value: object, time: timestamp_pb2.Timestamp) -> None:
@@ -146,7 +147,8 @@ TIME: Final[Form] = Form(read=lambda _: _read_time)
 def kind_json(*, rest: bool = False, wait: bool = True, extras: bool = False) -> Spelling:
     """0.3's JSON schema. With `rest` answers keep their wrappers.
 
-    Without `wait` a send waits only if it says `blocking`. With `extras` input requests and tools' parts are written in their own shape; it is read in any case.
+    Without `wait` a send waits only if it says `blocking`. With `extras` input requests and tools' parts are written in
+    their own shape; it is read in any case.
     """
     named = _member(_IN_KIND if rest else {**_IN_KIND, **_UNPAGED})
     dialect = Dialect(
@@ -170,14 +172,16 @@ def kind_json(*, rest: bool = False, wait: bool = True, extras: bool = False) ->
 
 
 def proto_json(*, raw_files: bool = False, wait: bool = True) -> Spelling:
-    """ProtoJSON of 0.3. With `raw_files` files are written as JavaScript does; without `wait` a send that says nothing
-    of it does not wait.
+    """ProtoJSON of 0.3. With `raw_files` files are written as JavaScript does.
+
+    Without `wait` a send without configuration does not wait.
     """
     named = _member({})
     dialect = Dialect(
         member=named,
         also=lambda field: (snake(named(field)), *_own_name(field), *_ALSO.get(field.full_name, ())),
         always=is_always_written,
+        constants=_FINAL_FIRST,
         foreign=IN_PROTO,
         enums={STATE: PROTO_STATES, ROLE: PROTO_ROLES, OLD_STATE: PROTO_STATES, OLD_ROLE: PROTO_ROLES},
         forms={
@@ -258,10 +262,7 @@ def _send_reader(readers: Compiler, *, dialect: Dialect, wait: bool) -> Function
         plain(value, legacy)
         requests.upgrade_send_into(request, legacy, found, wait_unasked=wait)
         if found:
-            faults = Faults()
-            for fault in found:
-                faults.add(f".{spelled(fault.field, _SEND, dialect)}", fault.description)
-            raise faults
+            raise told(found, _SEND, dialect)
         if legacy.HasField("configuration") and not legacy.configuration.history_length:
             _read_length(value, request)
 

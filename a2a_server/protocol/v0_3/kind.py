@@ -130,12 +130,18 @@ def _message_reader(readers: Compiler) -> Function:
     plain = readers.plain(_MESSAGE)
 
     def read(value: object, message: v03.Message) -> None:
-        plain(value, message)
-        if type(value) is dict and (task_ids := value.get(_REFERENCES, value.get("reference_task_ids"))) is not None:
-            if faults := elements(None, f".{_REFERENCES}", task_ids, text_of, "a string"):
-                raise faults
-            if task_ids:
-                put_references(message.metadata, task_ids)
+        if type(value) is not dict or (ids := value.get(_REFERENCES, value.get("reference_task_ids"))) is None:
+            plain(value, message)
+            return
+        faults: Faults | None = None
+        try:
+            plain(value, message)
+        except Faults as found:
+            faults = found
+        if faults := elements(faults, f".{_REFERENCES}", ids, text_of, "a string"):
+            raise faults
+        if ids:
+            put_references(message.metadata, ids)
 
     return extras.reader(read)
 

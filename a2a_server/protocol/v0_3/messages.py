@@ -14,8 +14,9 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation
+from a2a_server.protocol.names import COMPAT
 from a2a_server.protocol.v0_3 import parts
-from a2a_server.protocol.v0_3.parts import KEY, Found
+from a2a_server.protocol.v0_3.parts import Found
 
 _STATES: Final = frozenset(v03.TaskState.values())
 _ROLES: Final = frozenset(v03.Role.values())
@@ -67,20 +68,20 @@ def put_references(metadata: struct_pb2.Struct, task_ids: Sequence[str]) -> None
     record = struct_pb2.Struct()
     for task_id in task_ids:
         record.fields[_REFERENCES].list_value.values.add().string_value = task_id
-    metadata.fields[KEY].struct_value.CopyFrom(record)
+    metadata.fields[COMPAT].struct_value.CopyFrom(record)
 
 
 def take_references(metadata: struct_pb2.Struct) -> Sequence[str]:
     """Take out what `put_references` has left, if the record holds nothing else."""
-    if KEY not in metadata.fields:
+    if COMPAT not in metadata.fields:
         return ()
-    record = metadata.fields[KEY].struct_value.fields
+    record = metadata.fields[COMPAT].struct_value.fields
     values = record[_REFERENCES].list_value.values if [*record] == [_REFERENCES] else ()
     if not all(value.WhichOneof("kind") == "string_value" for value in values):
         return ()
     task_ids = [value.string_value for value in values]
     if task_ids:
-        del metadata.fields[KEY]
+        del metadata.fields[COMPAT]
     return task_ids
 
 

@@ -15,9 +15,8 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation
+from a2a_server.protocol.names import COMPAT
 
-KEY: Final = "x-a2a-compat"
-"""One object per message or part, in its metadata."""
 WRAPPED: Final = "data_part_compat"
 """Marks data that is no object and was wrapped as `{"value": …}`. The official SDK uses the same name: its 0.3
 compatibility layer unwraps what is marked so, and marks what it wraps."""
@@ -55,7 +54,7 @@ def _upgrade_file(part: pb.Part, file: v03.FilePart, field: str, found: Found) -
     elif which == "file_with_bytes":
         part.raw = decode_file(file.file_with_bytes)
     else:
-        found.append(Violation(f"{field}.file", "must have file_with_uri or file_with_bytes"))
+        found.append(Violation(_at(field, "file"), "must have file_with_uri or file_with_bytes"))
     part.media_type = file.mime_type
     part.filename = file.name
 
@@ -64,12 +63,16 @@ def _upgrade_data(part: pb.Part, data: v03.DataPart, field: str, found: Found) -
     # Most likely the object was put where its wrapper belongs, and its members were ignored as unknown ones.
     if not data.HasField("data"):
         text = "is required: data holds its object in a member of the same name"
-        found.append(Violation(f"{field}.data.data", text))
+        found.append(Violation(_at(field, "data.data"), text))
     elif _is_wrapped(data.data, part.metadata):
         del part.metadata.fields[WRAPPED]
         part.data.CopyFrom(data.data.fields[_VALUE])
     else:
         part.data.struct_value.CopyFrom(data.data)
+
+
+def _at(field: str, inner: str) -> str:
+    return f"{field}.{inner}" if field else inner
 
 
 def _is_wrapped(data: struct_pb2.Struct, metadata: struct_pb2.Struct) -> bool:
@@ -82,7 +85,7 @@ def _restore(part: pb.Part, before: struct_pb2.Struct) -> None:
     texts = _texts_of(part.metadata)
     media_type = texts.get(_MEDIA_TYPE, "")
     if texts and not _is_implied(part, media_type):
-        del part.metadata.fields[KEY]
+        del part.metadata.fields[COMPAT]
         part.media_type = media_type
         part.filename = texts.get(_FILENAME, "")
     if before.fields and not part.metadata.fields:  # all of it was ours
@@ -91,9 +94,9 @@ def _restore(part: pb.Part, before: struct_pb2.Struct) -> None:
 
 def _texts_of(metadata: struct_pb2.Struct) -> Mapping[str, str]:
     """What `_keep` has left; nothing if the record looks any different."""
-    if KEY not in metadata.fields:
+    if COMPAT not in metadata.fields:
         return {}
-    record = metadata.fields[KEY].struct_value.fields
+    record = metadata.fields[COMPAT].struct_value.fields
     texts = {name: value.string_value for name, value in record.items()}
     return texts if all(name in {_MEDIA_TYPE, _FILENAME} and text for name, text in texts.items()) else {}
 
@@ -138,7 +141,7 @@ def _keep(legacy: v03.Part, part: pb.Part) -> None:
         if text:
             record.fields[name].string_value = text
     if record.fields:
-        legacy.metadata.fields[KEY].struct_value.CopyFrom(record)
+        legacy.metadata.fields[COMPAT].struct_value.CopyFrom(record)
 
 
 def _is_implied(part: pb.Part, media_type: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -19,11 +20,12 @@ from google.rpc import status_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.codec.faults import key_path
-from a2a_server.protocol.codec.schema import Dialect, Spellings
+from a2a_server.protocol.codec.faults import Faults, key_path
+from a2a_server.protocol.codec.schema import Dialect, Spellings, descriptor_of
 from a2a_server.protocol.enums import DRAFT_STATES, KEBAB_STATES, PLAIN_ROLES, PROTO_ROLES, PROTO_STATES
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, status_of
-from a2a_server.protocol.v0_3.parts import KEY
+from a2a_server.protocol.names import COMPAT
+from a2a_server.protocol.v0_3.parts import Found
 
 Words = Callable[[str], str]
 """Says a text of 1.0 in other words, or the path of a field."""
@@ -63,7 +65,7 @@ def _in_configuration(config: str) -> Renames:
 
 
 _SENDS: Final[Renames] = (
-    (re.compile(r"^message\.reference_task_ids\b"), f"message.metadata.{KEY}.referenceTaskIds"),
+    (re.compile(r"^message\.reference_task_ids\b"), f"message.metadata.{COMPAT}.referenceTaskIds"),
     (re.compile(r"^message\.parts\b"), "message.content"),
     *_in_parts(r"message\.content", "mime_type"),
     (re.compile(r"^message\b"), "request"),
@@ -95,8 +97,8 @@ RENAMED: Final[Mapping[str, Renames]] = MappingProxyType(
 """By the RPC of 1.0; what is not here is called the same."""
 IDS: Final[Mapping[str, Renames]] = MappingProxyType(
     {
-        "GetTaskPushNotificationConfig": renames(task_id="id", id="push_notification_config_id"),
-        "DeleteTaskPushNotificationConfig": renames(task_id="id", id="push_notification_config_id"),
+        "GetTaskPushNotificationConfig": renames(id="push_notification_config_id", task_id="id"),
+        "DeleteTaskPushNotificationConfig": renames(id="push_notification_config_id", task_id="id"),
         "ListTaskPushNotificationConfigs": renames(task_id="id"),
         "CreateTaskPushNotificationConfig": config_renames("", id="push_notification_config.id"),
     }
@@ -112,6 +114,7 @@ def renamed(field: str, rules: Renames) -> str:
     return field
 
 
+_FILES: Final = re.compile(r"file_with_\w+")
 _STEP: Final = re.compile(r"\[\d+\]|\[\"(?:[^\"\\]|\\.)*\"\]|[^.\[]+|\.")
 
 
@@ -130,6 +133,18 @@ def spelled(path: str, kind: Descriptor, dialect: Dialect) -> str:
             names.append(_camel(step) if field is None else dialect.member(field))
         here = field.message_type if field is not None else None
     return re.sub(r"\.(?=\.|\[|$)", "", "".join(names))
+
+
+def told(found: Found, kind: Descriptor, dialect: Dialect) -> Faults:
+    """What could not be mapped, in the names of the dialect."""
+    faults = Faults()
+    for fault in found:
+        faults.add(f".{spelled(fault.field, kind, dialect)}", _FILES.sub(partial(_file, dialect), fault.description))
+    return faults
+
+
+def _file(dialect: Dialect, name: re.Match[str]) -> str:
+    return dialect.member(descriptor_of(v03.FilePart).fields_by_name[name[0]])
 
 
 def _camel(name: str) -> str:

@@ -7,8 +7,7 @@ import pytest
 from google.protobuf.empty_pb2 import Empty
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects import KIND, KIND_REST, PROTO, V1, Spelling
-from tests.unit.gateway.dialects.telling import faults, read, written
+from tests.unit.protocol.spelling import KIND, KIND_REST, PROTO, V1, Spelling, faults, read, written
 
 MESSAGE = pb.Message(
     message_id="m",
@@ -122,6 +121,7 @@ PROTO_ARTIFACT_UPDATE = {
     "lastChunk": True,
 }
 
+AFTER = "statusTimestampAfter"
 HELD: list[Any] = [
     pytest.param("task", TASK, KIND_TASK, PROTO_TASK, id="task"),
     pytest.param("message", MESSAGE, KIND_MESSAGE, PROTO_MESSAGE, id="message"),
@@ -142,8 +142,6 @@ def test_what_streams_carry(member: str, message: Any, kind: Any, proto: Any) ->
     ):
         assert written(spelling, item) == wrapped
         assert written(spelling, message) == bare
-        assert read(spelling, wrapped, pb.StreamResponse) == item
-        assert read(spelling, bare, type(message)) == message
     assert next(iter(written(KIND, item))) == "kind"
 
 
@@ -153,33 +151,21 @@ def test_what_sends_are_answered(member: str, message: Any, kind: Any, proto: An
     answer = pb.SendMessageResponse(**{member: message})
     for spelling, told in ((KIND, kind), (KIND_REST, {member: kind}), (PROTO, {member: proto})):
         assert written(spelling, answer) == told
-        assert read(spelling, told, pb.SendMessageResponse) == answer
 
 
 def test_names_of_the_proto_that_json_does_not_have_are_read_too() -> None:
     message = pb.Message(message_id="m")
     said = {"message_id": "m"}
-    assert read(PROTO, {"msg": said}, pb.StreamResponse) == pb.StreamResponse(message=message)
-    assert read(PROTO, {"msg": said}, pb.SendMessageResponse) == pb.SendMessageResponse(message=message)
     assert read(PROTO, {"request": said}, pb.SendMessageRequest) == pb.SendMessageRequest(message=message)
-    assert read(PROTO, {"status": {"update": said}}, pb.Task) == pb.Task(status={"message": message})
 
 
 @pytest.mark.req("LRPC-05")
 @pytest.mark.parametrize("spelling", [KIND, KIND_REST, PROTO])
 def test_final_is_on_every_status_update_and_true_on_the_one_that_ends_the_stream(spelling: Spelling) -> None:
     wire = pb.StreamResponse(status_update=STATUS_UPDATE).SerializeToString()
-    for codec, final in zip(spelling, (b'"final":false', b'"final":true'), strict=True):
+    for codec, final in zip(spelling[:2], (b'"final":false', b'"final":true'), strict=True):
         assert final in codec.encode_wire(pb.StreamResponse, wire)
-        assert final in codec.encode(STATUS_UPDATE)
     assert b"final" not in spelling.last.encode(TASK)
-    for told in (True, False, None, "whatever"):
-        assert read(spelling, {**written(spelling, STATUS_UPDATE), "final": told}, type(STATUS_UPDATE)) == STATUS_UPDATE
-
-
-def test_1_0_says_nothing_of_what_is_final() -> None:
-    assert V1.codec is V1.last
-    assert b"final" not in V1.last.encode(STATUS_UPDATE)
 
 
 @pytest.mark.req("LRPC-03")
@@ -202,12 +188,11 @@ def test_what_0_3_requires_is_there_whatever_is_missing() -> None:
 
 
 @pytest.mark.req("LRPC-04")
-@pytest.mark.parametrize(("member", "message", "kind", "_"), HELD)
-def test_a_missing_kind_is_inferred_from_what_is_there(member: str, message: Any, kind: Any, _: Any) -> None:
-    bare = {name: item for name, item in kind.items() if name != "kind"}
-    assert read(KIND, bare, pb.StreamResponse) == pb.StreamResponse(**{member: message})
-    assert read(KIND, {**bare, "kind": None}, pb.StreamResponse) == pb.StreamResponse(**{member: message})
-    assert read(KIND, bare, type(message)) == message
+def test_a_missing_kind_of_a_message_is_inferred() -> None:
+    bare = {name: item for name, item in KIND_MESSAGE.items() if name != "kind"}
+    for told in (KIND_MESSAGE, bare, {**bare, "kind": None}):
+        assert read(KIND, told, pb.Message) == MESSAGE
+    assert read(PROTO, PROTO_MESSAGE, pb.Message) == MESSAGE
 
 
 @pytest.mark.req("LRPC-04")
@@ -217,15 +202,7 @@ def test_a_missing_kind_is_inferred_from_what_is_there(member: str, message: Any
         ({"kind": "task"}, pb.Message, 'must be "message", got "task"'),
         ({"kind": "Message"}, pb.Message, 'must be "message", got "Message"'),
         ({"kind": ""}, pb.Message, 'must be "message", got ""'),
-        ({"kind": 1}, pb.Task, 'must be "task", got 1'),
-        ({"kind": "status-update"}, pb.SendMessageResponse, 'must be one of "task", "message", got "status-update"'),
-        ({"parts": [], "kind": ["message"]}, pb.SendMessageResponse, 'must be one of "task", "message", got a list'),
-        ({"x": 1}, pb.SendMessageResponse, 'must be one of "task", "message", got null'),
-        (
-            {"kind": "statusUpdate"},
-            pb.StreamResponse,
-            'must be one of "task", "message", "status-update", "artifact-update", got "statusUpdate"',
-        ),
+        ({"kind": 1}, pb.Message, 'must be "message", got 1'),
     ],
 )
 def test_a_wrong_kind_is_refused_and_told_what_would_be_right(value: Any, kind: Any, said: str) -> None:
@@ -235,7 +212,6 @@ def test_a_wrong_kind_is_refused_and_told_what_would_be_right(value: Any, kind: 
 def test_an_answer_of_nothing_is_an_empty_object() -> None:
     for spelling in (KIND, KIND_REST, PROTO):
         assert written(spelling, pb.SendMessageResponse()) == {}
-        assert read(spelling, {}, pb.SendMessageResponse) == pb.SendMessageResponse()
 
 
 @pytest.mark.req("LRES-08")
@@ -244,18 +220,10 @@ def test_lists_of_tasks_are_arrays() -> None:
     told = written(KIND_REST, listed)
     assert [(task["kind"], task["id"]) for task in told] == [("task", "a"), ("task", "b")]
     assert [task["id"] for task in written(PROTO, listed)] == ["a", "b"]
-    assert [task.id for task in read(KIND_REST, told, pb.ListTasksResponse).tasks] == ["a", "b"]
-    assert faults(KIND_REST, {}, pb.ListTasksResponse) == {"": "must be a list, got an object"}
-    assert faults(KIND_REST, [{}, {"id": 1}, 2], pb.ListTasksResponse) == {
-        "[1].id": "must be a string, got 1",
-        "[2]": "must be an object, got 2",
-    }
 
 
 def test_nothing_is_null_where_there_are_no_wrappers() -> None:
     assert [spelling.codec.encode(Empty()) for spelling in (KIND, KIND_REST, PROTO)] == [b"null", b"{}", b"{}"]
-    assert KIND.codec.decode(None, Empty) == Empty()
-    assert faults(KIND, {}, Empty) == {"": "must be null, got an object"}
 
 
 @pytest.mark.parametrize(
@@ -276,23 +244,23 @@ def test_the_proto_has_references_in_metadata(record: Any, ids: list[str]) -> No
     assert message.HasField("metadata") is not bool(ids)
     more = read(PROTO, {**told, "metadata": {**told["metadata"], "own": 1}}, pb.Message)
     assert {*more.metadata.fields} == {"own", *([] if ids else ["x-a2a-compat"])}
-    assert not read(KIND, told, pb.Message).reference_task_ids  # which has a member for them
 
 
 def test_references_in_metadata_may_be_wrong() -> None:
     told = {"metadata": {"x-a2a-compat": {"referenceTaskIds": ["\ud800"]}}}
-    said = "must hold no lone surrogates, got a list"
-    assert faults(PROTO, told, pb.Message) == {'metadata["x-a2a-compat"]': said}
+    said = 'must hold no lone surrogates, got "\\ud800"'
+    assert faults(PROTO, told, pb.Message) == {'metadata["x-a2a-compat"]["referenceTaskIds"][0]': said}
     assert faults(PROTO, 5, pb.Message) == {"": "must be an object, got 5"}
 
 
 @pytest.mark.parametrize("time", ["2025-01-02T03:04:05", "2025-01-02T03:04:05.000", "2025-01-02T04:04:05+01:00"])
 def test_times_without_a_zone_are_utc(time: str) -> None:
     for spelling in (KIND, PROTO):
-        assert read(spelling, {"timestamp": time}, pb.TaskStatus).timestamp.seconds == 1735787045
+        asked = read(spelling, {AFTER: time}, pb.ListTasksRequest)
+        assert asked.status_timestamp_after.seconds == 1735787045
         said = 'must be a time such as "2026-02-03T04:05:06.789Z"'
-        assert faults(spelling, {"timestamp": f"{time}x"}, pb.TaskStatus) == {"timestamp": f'{said}, got "{time}x"'}
-        assert faults(spelling, {"timestamp": 17}, pb.TaskStatus) == {"timestamp": f"{said}, got 17"}
+        assert faults(spelling, {AFTER: f"{time}x"}, pb.ListTasksRequest) == {AFTER: f'{said}, got "{time}x"'}
+        assert faults(spelling, {AFTER: 17}, pb.ListTasksRequest) == {AFTER: f"{said}, got 17"}
 
 
 def test_what_webhooks_of_0_3_will_be_sent_is_the_task_itself() -> None:

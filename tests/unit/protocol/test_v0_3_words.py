@@ -12,8 +12,8 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.domain import validation
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.v0_3.calls import CALLS
-from a2a_server.protocol.v0_3.options import Options
-from a2a_server.protocol.v0_3.spelling import named, respell
+from a2a_server.protocol.v0_3.requests import Options
+from a2a_server.protocol.v0_3.words import named, respell
 
 SERVICE = v03.DESCRIPTOR.services_by_name["A2AService"]
 HOOK = {"authentication": {"credentials": "s" * 5_000}, "url": "nowhere", "token": "t" * 5_000}
@@ -85,7 +85,7 @@ def test_faults_that_the_core_finds(
     legacy = ParseDict(request_, kind())
     with pytest.raises(A2AError) as refused:
         check(CALLS[rpc].request(legacy, Options()))
-    error = respell(refused.value, rpc)
+    error = respell(refused.value, CALLS[rpc].rpc)
     assert sorted(fault.field for fault in error.violations) == sorted(fields)
     for fault in error.violations:
         assert exists(kind.DESCRIPTOR, fault.field), fault.field
@@ -127,11 +127,11 @@ def test_single_fields(rpc: str, core: str, spelled: str) -> None:
     error = A2AError(
         Reason.INVALID_PARAMS, f"{core}: no", metadata={"a": "b"}, violations=[Violation(core, "no")], retry_after=1.0
     )
-    said = respell(error, rpc)
+    said = respell(error, CALLS[rpc].rpc)
     assert said.violations == (Violation(spelled, "no"),)
     assert said.message == f"{spelled}: no"
     assert (said.reason, said.metadata, said.retry_after) == (error.reason, error.metadata, error.retry_after)
-    assert respell(said, rpc).violations == said.violations  # so faults found here may pass through as well
+    assert respell(said, CALLS[rpc].rpc).violations == said.violations  # so faults found here may pass through as well
 
 
 def test_other_errors_pass_as_they_are() -> None:
@@ -156,16 +156,16 @@ def test_words_are_those_of_0_3() -> None:
 def test_every_rpc_has_its_words() -> None:
     error = A2AError(Reason.INVALID_PARAMS, "2 fields", violations=[Violation("other", "no")])
     for method in SERVICE.methods:
-        assert respell(error, method.name).violations == error.violations
+        assert respell(error, CALLS[method.name].rpc).violations == error.violations
 
 
 def test_errors_bear_the_names_that_official_clients_know() -> None:
     error = A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": "t"}, retry_after=1.0)
-    said = named(error)
+    said = named(error, "GetTask")
     assert said.message == "TaskNotFoundError: No such task."
     assert (said.reason, said.metadata, said.retry_after) == (error.reason, error.metadata, error.retry_after)
     ours = A2AError(Reason.OVERLOADED, "Too many.")
-    assert named(ours) is ours  # they have no name for it
+    assert named(ours, "GetTask").message == ours.message  # they have no name for it
 
 
 def test_their_names_are_those_of_the_sdk() -> None:
@@ -177,10 +177,11 @@ def test_their_names_are_those_of_the_sdk() -> None:
 @pytest.mark.req("LCRD-05")
 def test_a_card_that_is_not_offered_has_the_error_of_one_that_is_missing() -> None:
     error = A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.", metadata={"a": "b"})
-    told = respell(error, "GetAgentCard")
-    assert (told.reason, told.message) == (Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, error.message)
+    told = named(error, "GetExtendedAgentCard")
+    kind = "ExtendedAgentCardNotConfiguredError"
+    assert (told.reason, told.message) == (Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, f"{kind}: {error.message}")
     assert told.metadata == {"a": "b"}
-    assert respell(error, "GetTask").reason is error.reason
+    assert named(error, "GetTask").reason is error.reason
 
 
 def test_the_header_of_extensions_has_its_old_name() -> None:

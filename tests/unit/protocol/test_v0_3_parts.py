@@ -7,22 +7,25 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.errors import A2AError
-from a2a_server.protocol.v0_3 import messages
-from a2a_server.protocol.v0_3.options import Options
+from a2a_server.protocol.v0_3 import parts
+from a2a_server.protocol.v0_3.messages import upgrade_message_into
+from a2a_server.protocol.v0_3.parts import Found
 
 Json = dict[str, Any]
 OURS = "x-a2a-compat"
 
 
-def down(part: Json, options: Options | None = None) -> Json:
-    message = ParseDict({"parts": [part]}, pb.Message())
-    legacy = messages.downgrade(message, options) if options else messages.downgrade(message)
-    return dict(MessageToDict(legacy.content[0]))
+def down(part: Json, *, raw_files: bool = False) -> Json:
+    legacy = v03.Part()
+    parts.downgrade_into(legacy, ParseDict(part, pb.Part()), raw_files=raw_files)
+    return dict(MessageToDict(legacy))
 
 
 def up(part: Json) -> Json:
-    return dict(MessageToDict(messages.upgrade(ParseDict({"content": [part]}, v03.Message())).parts[0]))
+    new, found = pb.Part(), Found()
+    parts.upgrade_into(new, ParseDict(part, v03.Part()), "", found)
+    assert not found
+    return dict(MessageToDict(new))
 
 
 @pytest.mark.parametrize(
@@ -119,16 +122,16 @@ def test_files_keep_what_looks_like_ours_since_they_need_no_keeping() -> None:
 
 
 def test_bytes_as_they_are_for_who_wants_them() -> None:
-    assert down({"raw": "AP/+"}, Options(raw_files=True)) == {"file": {"fileWithBytes": "AP/+"}}
+    assert down({"raw": "AP/+"}, raw_files=True) == {"file": {"fileWithBytes": "AP/+"}}
 
 
 @pytest.mark.req("ERRS-05")
 def test_what_cannot_be_mapped_is_told_all_at_once_in_the_words_of_0_3() -> None:
     legacy = ParseDict({"role": 9, "content": [{"text": "fine"}, {"file": {"name": "a"}}, {}]}, v03.Message())
     legacy.content.add().data.SetInParent()
-    with pytest.raises(A2AError) as refused:
-        messages.upgrade(legacy)
-    assert [(fault.field, fault.description) for fault in refused.value.violations] == [
+    found = Found()
+    upgrade_message_into(pb.Message(), legacy, "", found)
+    assert [(fault.field, fault.description) for fault in found] == [
         ("role", "unknown value 9; allowed are ROLE_UNSPECIFIED, ROLE_USER, ROLE_AGENT"),
         ("content[1].file", "must have file_with_uri or file_with_bytes"),
         ("content[3].data.data", "is required: data holds its object in a member of the same name"),

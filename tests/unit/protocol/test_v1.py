@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects import V1
-from tests.unit.gateway.dialects.telling import faults, read, written
+from tests.unit.protocol.spelling import V1, faults, read, written
 
 OLDER = "is A2A 0.3's; 1.0 has "
 KIND = "is A2A 0.3's and says {}, which this is not; 1.0 has no such member"

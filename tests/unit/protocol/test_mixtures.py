@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from a2a_gateway.older.v0_3.bodies import spelling_of
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects import KIND, KIND_REST, PROTO, Spelling, dialect_of
 from a2a_server.protocol.errors import A2AError, Reason
-from tests.unit.gateway.dialects.telling import faults, read
+from tests.unit.protocol.spelling import KIND, KIND_REST, PROTO, Spelling, faults, read
 
 PROTOS = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has "
 SCHEMAS = "is the 0.3 JSON schema's; its proto, which the rest of this is spelt by, has "
@@ -119,7 +119,7 @@ def test_what_is_foreign_to_all_is_ignored() -> None:
     ],
 )
 def test_the_spelling_of_a_body(body: Any, told: str | None) -> None:
-    assert dialect_of(body) == told
+    assert spelling_of(body) == told
 
 
 @pytest.mark.req("LRES-05")
@@ -135,7 +135,7 @@ def test_the_spelling_of_a_body(body: Any, told: str | None) -> None:
 )  # fmt: skip
 def test_a_body_in_both_spellings_is_refused(body: Any, first: str, wrong: list[str], own: str, other: str) -> None:
     with pytest.raises(A2AError) as caught:
-        dialect_of({"message": body})
+        spelling_of({"message": body})
     assert caught.value.reason is Reason.INVALID_PARAMS
     said = f"is spelt as in the {other} of 0.3, but {first} as in the {own}; a body must keep to one of them"
     assert [(fault.field, fault.description) for fault in caught.value.violations] == [(field, said) for field in wrong]

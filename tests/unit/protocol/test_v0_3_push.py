@@ -8,7 +8,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.v0_3 import push, push_requests, requests
+from a2a_server.protocol.v0_3 import push, requests
 
 Json = dict[str, Any]
 NAME = "tasks/t/pushNotificationConfigs/c"
@@ -17,7 +17,7 @@ HOOK = {"url": "https://x.example"}
 
 def create(request: Json) -> Json:
     legacy = ParseDict(request, v03.CreateTaskPushNotificationConfigRequest())
-    return MessageToDict(push_requests.upgrade_create(legacy))
+    return MessageToDict(requests.upgrade_create_config(legacy))
 
 
 def fields(refused: pytest.ExceptionInfo[A2AError]) -> list[str]:
@@ -85,15 +85,9 @@ def test_contradictions_are_refused(request_: Json, wrong: list[str]) -> None:
         (requests.upgrade_get, v03.GetTaskRequest(name="x"), "name"),
         (requests.upgrade_cancel, v03.CancelTaskRequest(name="tasks/"), "name"),
         (requests.upgrade_subscribe, v03.TaskSubscriptionRequest(), "name"),
-        (push_requests.upgrade_get, v03.GetTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
-        (push_requests.upgrade_delete, v03.DeleteTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
-        (push_requests.upgrade_list, v03.ListTaskPushNotificationConfigRequest(parent=NAME), "parent"),
-        (push.upgrade, v03.TaskPushNotificationConfig(name="tasks/t"), "name"),
-        (
-            push.upgrade_list,
-            v03.ListTaskPushNotificationConfigResponse(configs=[v03.TaskPushNotificationConfig(name="t")]),
-            "configs[0].name",
-        ),
+        (requests.upgrade_get_config, v03.GetTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
+        (requests.upgrade_delete_config, v03.DeleteTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
+        (requests.upgrade_list_configs, v03.ListTaskPushNotificationConfigRequest(parent=NAME), "parent"),
     ],
 )
 @pytest.mark.req("LGRP-02")
@@ -116,49 +110,6 @@ def test_0_3_nests_what_1_0_has_flat() -> None:
         "name": NAME,
         "pushNotificationConfig": {"id": "c", "url": "https://x.example", "token": "s"},
     }
-    assert push.upgrade(legacy) == config
-
-
-@pytest.mark.parametrize(
-    ("downgrade", "request_", "legacy"),
-    [
-        (
-            requests.downgrade_get,
-            pb.GetTaskRequest(id="t", history_length=2),
-            v03.GetTaskRequest(name="tasks/t", history_length=2),
-        ),
-        (requests.downgrade_cancel, pb.CancelTaskRequest(id="t"), v03.CancelTaskRequest(name="tasks/t")),
-        (requests.downgrade_subscribe, pb.SubscribeToTaskRequest(id="t"), v03.TaskSubscriptionRequest(name="tasks/t")),
-        (requests.downgrade_card, pb.GetExtendedAgentCardRequest(tenant="x"), v03.GetAgentCardRequest()),
-        (
-            push_requests.downgrade_get,
-            pb.GetTaskPushNotificationConfigRequest(task_id="t", id="c"),
-            v03.GetTaskPushNotificationConfigRequest(name=NAME),
-        ),
-        (
-            push_requests.downgrade_delete,
-            pb.DeleteTaskPushNotificationConfigRequest(task_id="t", id="c"),
-            v03.DeleteTaskPushNotificationConfigRequest(name=NAME),
-        ),
-        (
-            push_requests.downgrade_list,
-            pb.ListTaskPushNotificationConfigsRequest(task_id="t", page_size=2, page_token="p"),
-            v03.ListTaskPushNotificationConfigRequest(parent="tasks/t", page_size=2, page_token="p"),
-        ),
-    ],
-)
-@pytest.mark.req("LGRP-02")
-def test_requests_to_a_0_3_server(downgrade: Any, request_: Any, legacy: Any) -> None:
-    assert downgrade(request_) == legacy
-
-
-def test_a_config_without_an_id_of_its_own_has_that_of_its_name() -> None:
-    assert push.upgrade(v03.TaskPushNotificationConfig(name=NAME)).id == "c"
-
-
-def test_an_id_that_looks_like_none_is_one_if_the_config_has_it() -> None:
-    config = pb.TaskPushNotificationConfig(task_id="t", id="None")
-    assert push.upgrade(push.downgrade(config)) == config
 
 
 def test_pages() -> None:
@@ -167,26 +118,17 @@ def test_pages() -> None:
     )
     legacy = push.downgrade_list(page)
     assert [config.name for config in legacy.configs] == [NAME]
-    assert push.upgrade_list(legacy) == page
+    assert legacy.next_page_token == "p"
 
 
-def authentication(schemes: list[str], kept: tuple[str, ...] = ()) -> list[str]:
+@pytest.mark.parametrize("schemes", [["Basic"], []])
+def test_the_scheme_is_a_list_of_one(schemes: list[str]) -> None:
     config = pb.TaskPushNotificationConfig(task_id="t", id="c")
-    config.authentication.scheme = schemes[0] if schemes else ""
-    return list(push.downgrade(config, schemes=kept).push_notification_config.authentication.schemes)
-
-
-def test_the_list_of_schemes_comes_back_if_it_was_kept() -> None:
-    assert authentication(["Basic"]) == ["Basic"]
-    assert authentication([]) == []
-    assert authentication(["Basic"], ("Bearer", "Basic")) == ["Bearer", "Basic"]
-
-
-def test_a_list_that_was_kept_from_before_does_not_replace_a_newer_scheme() -> None:
-    assert authentication(["Digest"], ("Bearer", "Basic")) == ["Digest"]
+    config.authentication.scheme = "".join(schemes)
+    assert list(push.downgrade(config).push_notification_config.authentication.schemes) == schemes
 
 
 def test_credentials_without_a_scheme_are_for_the_core_to_refuse() -> None:
-    legacy = v03.TaskPushNotificationConfig(name=NAME)
-    legacy.push_notification_config.authentication.credentials = "s"
-    assert push.upgrade(legacy).HasField("authentication")
+    config = pb.TaskPushNotificationConfig()
+    push.upgrade_into(config, v03.PushNotificationConfig(authentication=v03.AuthenticationInfo(credentials="s")))
+    assert config.HasField("authentication")

@@ -6,8 +6,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.dialects import KIND, KIND_REST, PROTO, Spelling
-from tests.unit.gateway.dialects.telling import faults, read, written
+from tests.unit.protocol.spelling import KIND, KIND_REST, PROTO, Spelling, faults, read, written
 
 KEBAB = {
     0: "unknown",
@@ -28,7 +27,6 @@ def test_one_spelling_is_written(number: Any) -> None:
     status = pb.TaskStatus(state=number)
     assert written(KIND, status) == written(KIND_REST, status) == {"state": KEBAB[number]}
     assert written(PROTO, status) == {"state": v03.TaskState.Name(number)}
-    assert written(KIND, pb.ListTasksRequest(status=number)) == ({"status": KEBAB[number]} if number else {})
 
 
 @pytest.mark.parametrize("spelling", [KIND, KIND_REST, PROTO])
@@ -45,7 +43,7 @@ def test_one_spelling_is_written(number: Any) -> None:
 )
 def test_all_spellings_are_read(spelling: Spelling, number: int, spelt: str) -> None:
     for word in spelt.split():
-        assert read(spelling, {"state": word}, pb.TaskStatus).state == number
+        assert read(spelling, {"status": word}, pb.ListTasksRequest).status == number
 
 
 def test_a_number_without_a_name_is_unknown() -> None:
@@ -59,16 +57,16 @@ def test_a_number_without_a_name_is_unknown() -> None:
 
 @pytest.mark.parametrize("wrong", ["Working", "inputRequired", "", "done", " working", 2, "2", True, [], {}])
 def test_what_is_no_state_is_told_all_that_are(wrong: Any) -> None:
-    (said,) = faults(KIND, {"state": wrong}, pb.TaskStatus).values()
+    (said,) = faults(KIND, {"status": wrong}, pb.ListTasksRequest).values()
     states = "submitted, working, completed, failed, canceled, input-required, rejected, auth-required, unknown"
     assert said.startswith(f"must be one of {states}, got ")
 
 
 def test_the_proto_has_numbers_as_protojson_has() -> None:
     for told in (2, "2", 2.0):
-        assert read(PROTO, {"state": told}, pb.TaskStatus).state == pb.TASK_STATE_WORKING
+        assert read(PROTO, {"status": told}, pb.ListTasksRequest).status == pb.TASK_STATE_WORKING
     assert read(PROTO, {"role": 1}, pb.Message).role == pb.ROLE_USER
-    (said,) = faults(PROTO, {"state": "done"}, pb.TaskStatus).values()
+    (said,) = faults(PROTO, {"status": "done"}, pb.ListTasksRequest).values()
     assert said.startswith("must be one of TASK_STATE_SUBMITTED, TASK_STATE_WORKING, ")
     assert "TASK_STATE_CANCELLED" in said
 

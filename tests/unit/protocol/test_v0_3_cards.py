@@ -10,8 +10,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.v0_3 import cards
-from a2a_server.protocol.v0_3.options import Options
-from a2a_server.protocol.v0_3.twins import carry
+from a2a_server.protocol.v0_3.cards import carry
+from a2a_server.protocol.v0_3.requests import Options
 
 Json = dict[str, Any]
 
@@ -52,7 +52,6 @@ def test_one_url_has_one_transport() -> None:
     ("given", "options", "written"),
     [
         pytest.param(interface("x.example:443", "GRPC"), None, "https://x.example:443", id="bare"),
-        pytest.param(interface("x.example:80", "GRPC"), Options(grpc_tls=False), "http://x.example:80", id="plaintext"),
         pytest.param(interface("http://x.example:80", "GRPC"), None, "http://x.example:80", id="has-a-scheme"),
         pytest.param(interface("x.example", "JSONRPC"), None, "x.example", id="not-grpc"),
         pytest.param(interface("x.example:443", "GRPC"), Options(grpc_urls=False), "x.example:443", id="as-it-is"),
@@ -67,44 +66,6 @@ def test_a_card_without_an_interface_of_0_3_has_no_0_3_form(version: str) -> Non
     with pytest.raises(A2AError, match=r"no interface that speaks A2A 0\.3") as refused:
         doors(interface("u:x", version=version))
     assert refused.value.reason is Reason.VERSION_NOT_SUPPORTED
-
-
-@pytest.mark.parametrize(
-    ("legacy", "interfaces"),
-    [
-        pytest.param(
-            {"protocolVersion": "0.3.0", "url": "u:x", "preferredTransport": "GRPC"},
-            [("u:x", "GRPC", "0.3")],
-            id="main-only",
-        ),
-        pytest.param(
-            {
-                "protocolVersion": "0.3.0",
-                "url": "u:x",
-                "preferredTransport": "GRPC",
-                "additionalInterfaces": [
-                    {"url": "u:y", "transport": "JSONRPC"},
-                    {"url": "u:x", "transport": "GRPC"},
-                    {"url": "u:y", "transport": "JSONRPC"},
-                ],
-            },
-            [("u:x", "GRPC", "0.3"), ("u:y", "JSONRPC", "0.3")],
-            id="main-first-and-none-twice",
-        ),
-        pytest.param({"url": "u:x"}, [("u:x", "JSONRPC", "0.3")], id="what-is-absent"),
-        pytest.param({"url": "u:x", "protocolVersion": "0.2.5"}, [("u:x", "JSONRPC", "0.2")], id="older"),
-        pytest.param({"url": "u:x", "protocolVersion": "next"}, [("u:x", "JSONRPC", "next")], id="whatever"),
-        pytest.param(
-            {"additionalInterfaces": [{"url": "u:y", "transport": "GRPC"}]}, [("u:y", "GRPC", "0.3")], id="no-main-one"
-        ),
-        pytest.param({}, [], id="none"),
-    ],
-)
-def test_interfaces_of_0_3_cards(legacy: Json, interfaces: list[tuple[str, str, str]]) -> None:
-    card = cards.upgrade(ParseDict(legacy, v03.AgentCard()))
-    assert [
-        (found.url, found.protocol_binding, found.protocol_version) for found in card.supported_interfaces
-    ] == interfaces
 
 
 SKILL = {"id": "s", "name": "S", "description": "D", "tags": ["t"], "examples": ["e"], "inputModes": ["a/b"]}
@@ -156,7 +117,6 @@ def test_a_whole_card() -> None:
         "skills": [SKILL | {"security": NEEDS}],
     }
     assert MessageToDict(cards.downgrade(ParseDict(card, pb.AgentCard()))) == legacy
-    assert MessageToDict(cards.upgrade(ParseDict(legacy, v03.AgentCard()))) == card
 
 
 # What 1.0 has and 0.3 has not; both are on the list of losses.

@@ -1,21 +1,28 @@
 """Our translation beside the official SDK's own: the same on common ground, and where it differs the test says why.
 
 The SDK goes from the proto to its 0.3 models and from there to 1.0 (and back); both steps together are the peer here.
+Its models also read the JSON that we write.
 """
 
 from typing import Any
 
+import orjson
 import pytest
-from a2a.compat.v0_3 import conversions, proto_utils
+from a2a.compat.v0_3 import conversions, proto_utils, types
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.v0_3 import cards, events, messages, push, requests, sends, tasks
+from a2a_server.protocol.v0_3 import cards, messages, requests
+from tests.property.dialects import within
 from tests.property.messages import JSON
+from tests.unit.gateway.codec.reference import canonical
+from tests.unit.gateway.codec.strategies import messages as arbitrary
+from tests.unit.protocol.spelling import KIND, KIND_REST
 
 Json = dict[str, Any]
 Objects = st.SearchStrategy[Json]
@@ -29,6 +36,14 @@ NAME = st.text("abc-1", min_size=1, max_size=4)
 # Present and empty is lost by the peer; large numbers and such are told apart by its way over Python's dicts.
 METADATA = st.dictionaries(NAME, JSON, min_size=1, max_size=2)
 STAMP = st.just("2025-01-02T03:04:05.678Z")
+
+
+def up(legacy: v03.Message) -> pb.Message:
+    return requests.upgrade_send(v03.SendMessageRequest(request=legacy)).message
+
+
+def down(message: pb.Message) -> v03.Message:
+    return messages.downgrade_task(pb.Task(history=[message]), raw_files=False).history[0]
 
 
 def some(always: dict[str, Any], /, **optional: Any) -> Objects:
@@ -54,18 +69,6 @@ LEGACY_MESSAGE = some(
     metadata=METADATA,
     extensions=st.lists(NAME, max_size=2),
 )
-LEGACY_STATUS = some({"state": st.sampled_from(v03.TaskState.keys())}, message=LEGACY_MESSAGE, timestamp=STAMP)
-LEGACY_ARTIFACT = some(
-    {"artifactId": TEXT, "name": TEXT, "description": TEXT, "parts": st.lists(LEGACY_PART, max_size=2)},
-    metadata=METADATA,
-    extensions=st.lists(NAME, min_size=1, max_size=2),
-)
-LEGACY_TASK = some(
-    {"id": TEXT, "contextId": TEXT, "status": LEGACY_STATUS},
-    artifacts=st.lists(LEGACY_ARTIFACT, max_size=2),
-    history=st.lists(LEGACY_MESSAGE, max_size=2),
-    metadata=METADATA,
-)
 WEBHOOK = some(
     {"url": TEXT, "id": NAME, "token": TEXT},
     authentication=some({"schemes": st.lists(NAME, min_size=1, max_size=2)}, credentials=NAME),
@@ -83,38 +86,18 @@ LEGACY_SEND = some(
 )
 
 
-@given(said=LEGACY_MESSAGE)
-def test_messages_of_0_3(said: Json) -> None:
-    legacy = ParseDict(said, v03.Message())
-    assert messages.upgrade(legacy) == peer.to_core_message(read.message(legacy))
-
-
-@given(told=LEGACY_TASK)
-def test_tasks_of_0_3(told: Json) -> None:
-    legacy = ParseDict(told, v03.Task())
-    assert tasks.upgrade(legacy) == peer.to_core_task(read.task(legacy))
-
-
 @given(sent=LEGACY_SEND)
 def test_sends_of_0_3(sent: Json) -> None:
     legacy = ParseDict(sent, v03.SendMessageRequest())
     params = read.message_send_params(legacy)
     theirs = pb.SendMessageRequest(message=peer.to_core_message(params.message))
     theirs.configuration.CopyFrom(peer.to_core_send_message_configuration(params.configuration))
-    ours = sends.upgrade(legacy)
+    ours = requests.upgrade_send(legacy)
     if "metadata" in sent:
         theirs.metadata.CopyFrom(ours.metadata)  # theirs goes another way
     if theirs.configuration == pb.SendMessageConfiguration():
         theirs.ClearField("configuration")
     assert ours == theirs
-
-
-@given(told=WEBHOOK, task_id=NAME)
-def test_push_configs_of_0_3(told: Json, task_id: str) -> None:
-    name = f"tasks/{task_id}/pushNotificationConfigs/{told['id']}"
-    legacy = ParseDict({"name": name, "pushNotificationConfig": told}, v03.TaskPushNotificationConfig())
-    theirs = peer.to_core_task_push_notification_config(read.task_push_notification_config(legacy))
-    assert push.upgrade(legacy) == theirs
 
 
 # -- 1.0
@@ -169,7 +152,7 @@ ITEM = st.one_of(
 def test_streams_of_1_0(item: Json) -> None:
     response = ParseDict(item, pb.StreamResponse())
     theirs = write.stream_response(peer.to_compat_stream_response(response).result)
-    ours = events.downgrade(response, last=theirs.status_update.final)
+    ours = messages.downgrade_item(response, raw_files=False, last=theirs.status_update.final)
     assert bare(ours) == bare(theirs)
 
 
@@ -245,11 +228,6 @@ def test_cards_of_1_0(told: Json) -> None:
     ours.ClearField("additional_interfaces")
     theirs.ClearField("additional_interfaces")
     assert ours == theirs
-    upgraded = peer.to_core_agent_card(read.agent_card(ours))
-    # 1.0 writes no patches.
-    assert upgraded.supported_interfaces[0].protocol_version == "0.3.0"
-    upgraded.supported_interfaces[0].protocol_version = "0.3"
-    assert cards.upgrade(ours) == upgraded
 
 
 # -- where we differ
@@ -259,32 +237,34 @@ def test_what_0_3_has_no_place_for_is_dropped_there_and_kept_here() -> None:
     message = pb.Message(role="ROLE_USER", parts=[pb.Part(text="", filename="f")], reference_task_ids=["a"])
     theirs = write.message(peer.to_compat_message(message))
     assert peer.to_core_message(read.message(theirs)) == pb.Message(role="ROLE_USER", parts=[pb.Part(text="")])
-    assert messages.upgrade(messages.downgrade(message)) == message
+    assert up(down(message)) == message
 
 
 def test_the_end_of_a_stream_at_a_question_is_final_here_but_not_there() -> None:
     status = pb.TaskStatus(state="TASK_STATE_INPUT_REQUIRED")
     item = pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(status=status))
     assert not write.stream_response(peer.to_compat_stream_response(item).result).status_update.final
-    assert events.downgrade(item, last=True).status_update.final  # as 0.3's guide to streaming has it
+    assert messages.downgrade_item(
+        item, raw_files=False, last=True
+    ).status_update.final  # as 0.3's guide to streaming has it
 
 
 def test_a_send_without_configuration_waits_there_but_not_here() -> None:
     legacy = v03.SendMessageRequest(request=v03.Message(role="ROLE_USER"))
     assert read.message_send_params(legacy).configuration is None
-    assert sends.upgrade(legacy).configuration.return_immediately  # protobuf's false (CONF-08)
+    assert requests.upgrade_send(legacy).configuration.return_immediately  # protobuf's false (CONF-08)
 
 
 def test_bytes_that_are_no_base64_break_there_but_not_here() -> None:
     legacy = v03.Message(role="ROLE_USER", content=[v03.Part(file=v03.FilePart(file_with_bytes=b"\xff\xd8"))])
     with pytest.raises(UnicodeDecodeError):
         read.message(legacy)
-    assert messages.upgrade(legacy).parts[0].raw == b"\xff\xd8"
+    assert up(legacy).parts[0].raw == b"\xff\xd8"
 
 
 def test_a_role_that_is_absent_is_the_agent_there_and_absent_here() -> None:
     assert peer.to_core_message(read.message(v03.Message())).role == pb.ROLE_AGENT
-    assert messages.upgrade(v03.Message()).role == pb.ROLE_UNSPECIFIED  # which the core refuses
+    assert up(v03.Message()).role == pb.ROLE_UNSPECIFIED  # which the core refuses
 
 
 def test_names_with_something_behind_them_are_read_there_but_not_here() -> None:
@@ -304,5 +284,70 @@ def test_signatures_over_the_other_form_go_along_there_but_not_here() -> None:
 def test_null_and_text_in_data_are_unwrapped_by_the_peer_as_by_us() -> None:
     for value in (None, "x", [1.0], True):
         message = ParseDict({"role": "ROLE_USER", "parts": [{"data": value}]}, pb.Message())
-        legacy = messages.downgrade(message)
-        assert peer.to_core_message(read.message(legacy)) == messages.upgrade(legacy) == message
+        legacy = down(message)
+        assert peer.to_core_message(read.message(legacy)) == up(legacy) == message
+
+
+# -- JSON
+
+MANY = settings(max_examples=40, deadline=None)
+
+MODELS: list[Any] = [
+    (pb.Task, types.Task),
+    (pb.TaskPushNotificationConfig, types.TaskPushNotificationConfig),
+]
+
+
+def sound(message: Any) -> Any:
+    """With what the schema cannot do without."""
+    for said in within(pb.Message, message):
+        if said.role not in {pb.ROLE_USER, pb.ROLE_AGENT}:
+            said.role = pb.ROLE_AGENT
+    return message
+
+
+def dumped(model: BaseModel) -> Any:
+    return orjson.loads(model.model_dump_json(by_alias=True, exclude_none=True))
+
+
+@pytest.mark.req("LRPC-03", "LRPC-04")
+@pytest.mark.parametrize(("kind", "model"), MODELS, ids=[model.__name__ for _, model in MODELS])
+@MANY
+@given(data=st.data())
+def test_the_models_read_what_is_written(kind: type[Message], model: type[BaseModel], data: st.DataObject) -> None:
+    message = sound(data.draw(arbitrary(kind)))
+    for codec in KIND[:2]:
+        written = orjson.loads(codec.encode(message))
+        dump = dumped(model.model_validate(written))
+        assert canonical(dump) == canonical(written)
+
+
+ITEMS = arbitrary(pb.StreamResponse).filter(lambda item: item.WhichOneof("payload")).map(sound)
+ANSWERS = arbitrary(pb.SendMessageResponse).filter(lambda item: item.WhichOneof("payload")).map(sound)
+
+
+@pytest.mark.req("LRPC-02", "LRPC-05")
+@MANY
+@given(item=ITEMS)
+def test_items_of_streams_are_bare_objects(item: pb.StreamResponse) -> None:
+    for final, codec in enumerate(KIND[:2]):
+        written = orjson.loads(codec.encode(item))
+        told = types.SendStreamingMessageSuccessResponse.model_validate({"id": 1, "result": written}).result
+        assert told.kind == item.WhichOneof("payload").replace("_", "-")
+        assert canonical(dumped(told)) == canonical(written)
+        if isinstance(told, types.TaskStatusUpdateEvent):
+            assert told.final is bool(final)
+            assert [*written][:2] == ["kind", "final"]
+        assert next(iter(written)) == "kind"
+
+
+@pytest.mark.req("LRPC-02", "LRPC-08")
+@MANY
+@given(answer=ANSWERS)
+def test_answers_of_sends_are_bare_objects(answer: pb.SendMessageResponse) -> None:
+    written = orjson.loads(KIND.codec.encode(answer))
+    told = types.SendMessageSuccessResponse.model_validate({"id": 1, "result": written}).result
+    assert told.kind == answer.WhichOneof("payload")
+    assert canonical(dumped(told)) == canonical(written)
+    assert [*orjson.loads(KIND_REST.codec.encode(answer)).items()] == [(told.kind, written)]
+    assert next(iter(written)) == "kind"

@@ -1,6 +1,6 @@
 """One card for readers of both versions."""
 
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 
 
 def test_every_object_gets_the_members_of_both() -> None:

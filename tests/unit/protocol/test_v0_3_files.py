@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.protocol.v0_3 import files
+from a2a_server.protocol.v0_3.parts import decode_file, encode_file
 
 
 @pytest.mark.parametrize(
@@ -25,17 +25,17 @@ from a2a_server.protocol.v0_3 import files
     ],
 )
 def test_read(content: bytes, read: bytes) -> None:
-    assert files.decode(content) == read
+    assert decode_file(content) == read
 
 
 @given(content=st.binary())
 def test_what_we_write_is_read(content: bytes) -> None:
-    assert files.decode(files.encode(content)) == content
+    assert decode_file(encode_file(content)) == content
 
 
 @given(content=st.text("AZaz09+/=", max_size=12).map(str.encode) | st.binary(max_size=8))
 def test_only_what_base64_would_write_is_decoded(content: bytes) -> None:
-    decoded = files.decode(content)
+    decoded = decode_file(content)
     assert decoded == content or base64.b64encode(decoded) == content
     if any(base64.b64encode(candidate) == content for candidate in _candidates(content)):
         assert base64.b64encode(decoded) == content

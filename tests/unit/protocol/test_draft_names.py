@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects import DRAFT
-from tests.unit.gateway.dialects.telling import faults, read, written
+from tests.unit.protocol.spelling import DRAFT, faults, read, written
 
 HOOK = {"id": "w", "url": "https://h.example", "token": "k", "authentication": {"schemes": ["Bearer"]}}
 NAMED = {"name": "tasks/t/pushNotificationConfigs/w", "pushNotificationConfig": HOOK}

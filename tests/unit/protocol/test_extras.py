@@ -6,9 +6,18 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import input_requests
-from a2a_server.protocol.dialects import KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS, PROTO, Spelling
 from a2a_server.protocol.names import INPUT_REQUEST_URI
-from tests.unit.gateway.dialects.telling import faults, read, written
+from tests.unit.protocol.spelling import (
+    KIND,
+    KIND_EXTRAS,
+    KIND_REST,
+    KIND_REST_EXTRAS,
+    PROTO,
+    Spelling,
+    faults,
+    read,
+    written,
+)
 
 READING = pytest.mark.parametrize("spelling", [KIND, KIND_EXTRAS, KIND_REST, KIND_REST_EXTRAS])
 
