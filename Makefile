@@ -2,10 +2,13 @@
 # what tests speak with: clients of A2A 0.3 in Python, which can't live beside those of 1.0, and in JavaScript.
 
 PYTHON  ?= python3
-WORKERS ?= 2
+WORKERS ?= 4
 ARGS    ?=
 # 0 leaves the JavaScript client out; so does a machine without npm.
 JS      ?= $(if $(shell command -v npm),1,0)
+export JS
+# Tests start hundreds of processes, none of which should compile the whole server anew, whatever this shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN  := .venv/bin
 CODE := $(wildcard a2a_server gateway/a2a_gateway tests examples proto/generate.py deploy/compile.py)
@@ -14,9 +17,13 @@ OLD_CODE := tests/interop/clients/sdk_0_3.py tests/interop/servers/sdk_0_3.py
 NODE := tests/interop/clients/js
 FAST := build/compiled
 
+# More workers than cores: many tests wait for a clock. In the order of their folders, which begins with what takes long.
+PYTEST = $(BIN)/python -m pytest -p tests.support.progress -o console_output_style=classic --quiet \
+	--numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-compiled gen lint fmt types arch bench walk compiled clients pins clean
+.PHONY: help run test test-all test-compiled gen lint fmt types arch bench walk compiled clients pins clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,13 +31,18 @@ help: ## show this help
 run: .venv/.run ## serve (ARGS="--help" shows how)
 	$(BIN)/a2ad serve $(ARGS)
 
-test: .venv/.dev clients ## run the tests and measure their coverage (ARGS="-k name")
-	JS=$(JS) $(BIN)/pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report= --cov-fail-under=0 $(ARGS)
+test: .venv/.dev clients ## run everything once, on the default store (ARGS="-k name" chooses)
+	@echo 'This takes 3 to 10 minutes. "make test-all" runs the whole matrix, "make help" lists all commands.'
+	$(PYTEST) $(ARGS)
+
+test-all: .venv/.dev clients ## all doors, stores and faults, with coverage, then compiled modules: 15 to 60 minutes
+	$(PYTEST) --all --cov --cov-report= --cov-fail-under=0 $(ARGS)
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='a2a_server/domain/*' --fail-under=100
+	$(MAKE) test-compiled
 
 test-compiled: compiled ## run what tests the server from outside against compiled modules
-	cd $(FAST) && ../../$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile -p no:cacheprovider \
+	cd $(FAST) && ../../$(PYTEST) -p no:cacheprovider \
 		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e tests/unit/operations/test_first_step.py \
 		tests/property/test_task_image.py $(ARGS)
 

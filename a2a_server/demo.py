@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents import Agent, Turn, data_part, file_part, text_part
-from a2a_server.ports.authenticator import Caller
+from a2a_server.agents import Agent, Caller, Turn, data_part, file_part, pb, text_part
 
 _FILES = ("application/octet-stream", "application/pdf", "image/jpeg", "image/png", "text/csv", "text/markdown")
 _BEAT = 0.05

@@ -16,24 +16,20 @@ from setuptools import Distribution
 from setuptools.command.build_ext import build_ext
 
 MODULES = {
-    "a2a_gateway": "app calls jsonrpc profiles rest",
-    "a2a_gateway/http": "body cors outbox replies",
+    "a2a_gateway": "calls dispatcher jsonrpc profiles rest",
     "a2a_gateway/older/v0_3": "jsonrpc schemes speech speeches",
     "a2a_gateway/requests": "binding headers proxies",
     "a2a_gateway/routing": "table",
     "a2a_server/adapters": "clock",
     "a2a_server/adapters/auth": "anonymous",
-    "a2a_server/adapters/memory": "places",
-    "a2a_server/agents": "artifact feed state",
-    "a2a_server/domain": "checkers events free_form lifecycle media_types pieces reducer trace validation",
-    "a2a_server/operations": "gates ids services",
-    "a2a_server/operations/log": "log",
+    "a2a_server/adapters/memory": "tasks",
+    "a2a_server/agents": "artifact output",
+    "a2a_server/domain": "checkers events free_form lifecycle media_types reducer trace validation",
+    "a2a_server/operations": "capabilities services",
+    "a2a_server/operations/log": "readers snapshot writer",
     "a2a_server/operations/rpc": "send",
-    "a2a_server/operations/turns": (
-        "batch briefing first_step idempotency image job moves outlet receipts run runs signals slots subject ticket"
-        " writer"
-    ),
-    "a2a_server/ports": "entry turn_request write",
+    "a2a_server/operations/turns": "idempotency live_task pending_send sending slots turn_events turn_input",
+    "a2a_server/ports": "records",
     "a2a_server/protocol/codec": "codec times",
     "a2a_server/protocol/dialects": "answers input_requests kind kind_parts members parts sends spelling times",
     "a2a_server/transport": "local pipeline steps",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from a2a_server.ports.sealing import Unsealable
+from a2a_server.ports.push import Unsealable
 
 SETTING = "push.secret_keys"
 

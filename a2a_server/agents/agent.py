@@ -1,4 +1,4 @@
-"""An agent made of functions: its card, and the way from a message to its skill (spec: AGNT-01, SEND-15)."""
+"""An agent made of functions: its card, and the choice of the skill for a message (spec: AGNT-01, SEND-15)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.extensions import Extension
-from a2a_server.agents.feed import Feed
-from a2a_server.agents.results import relay
-from a2a_server.agents.skill import Function, Skill, as_tags, check_card, check_function, title
-from a2a_server.agents.state import Saved
+from a2a_server.agents.output import Saved, TurnOutput
+from a2a_server.agents.skill import Skill, SkillFunction, as_tags, check_card, check_function, relay, title
 from a2a_server.agents.turn import Turn
-from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet
+from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import Violation
 from a2a_server.protocol.names import TEXT
 
 ExtendCard: TypeAlias = Callable[[pb.AgentCard, Caller], pb.AgentCard | None]
-_Function = TypeVar("_Function", bound=Function)
+_Function = TypeVar("_Function", bound=SkillFunction)
 _ExtendCard = TypeVar("_ExtendCard", bound=ExtendCard)
 
 _TEXT = (TEXT,)
@@ -107,14 +103,14 @@ class Agent:
         return register
 
     def extended(self, function: _ExtendCard) -> _ExtendCard:
-        """Register what makes the extended card: it gets a copy of the public card, and the authenticated caller."""
+        """Register the function that makes the extended card, from a copy of the public card and the caller."""
         if self._extend is not None:
             raise ValueError(f"Agent {self._card.name!r}: there is a function for the extended card already.")
         self._extend = function
         self._card.capabilities.extended_agent_card = True
         return function
 
-    def _register(self, card: pb.AgentSkill, function: Function, plan: Plan) -> None:
+    def _register(self, card: pb.AgentSkill, function: SkillFunction, plan: Plan) -> None:
         check_card(card)
         check_function(function, card.id)
         if card.id in self._skills:
@@ -148,28 +144,28 @@ class Agent:
         try:
             begun = Saved.load(state).skill if state else ""
         except InvalidAgentResponse:
-            return Plan()  # the turn itself will say so
+            return Plan()  # the turn itself reports it
         named = begun or _named(request)
         skill = self._skills.get(self._default if named is None else named)
         return Plan() if skill is None else skill.plan
 
     async def run(self, request: TurnRequest, outlet: Outlet) -> None:
         saved = Saved.load(request.state) if request.state else Saved()
-        # A task stays with the skill that it began with; what a follow-up names makes no difference.
+        # A task stays with the skill that it began with, whatever a later message names.
         default = self._default
         skill_id = saved.skill or (request.plan.skill if request.plan else _named(request)) or default
         skill = self._skills.get(skill_id, _GONE)
-        feed = Feed(outlet)
-        turn = Turn(request, feed, skill_id, saved, skill.plan.direct, skill_id == default)
+        output = TurnOutput(outlet)
+        turn = Turn(request, output, skill_id, saved, direct=skill.plan.direct, default=skill_id == default)
         try:
             answer: Any = skill.function(turn)
             if skill.streams:
-                await relay(turn, feed, answer)
+                await relay(turn, output, answer)
             else:
                 turn._deliver(await answer)  # noqa: SLF001 - authors return instead
         finally:
-            feed.close()
-        if not feed.stopped:
+            output.close()
+        if not output.stopped:
             turn._conclude()  # noqa: SLF001 - as above
 
 
@@ -178,11 +174,11 @@ async def _gone(turn: Turn) -> None:
 
 
 _GONE = Skill(pb.AgentSkill(), _gone, Plan(), streams=False)
-"""Answers for skills that tasks remember and the agent has lost."""
+"""Answers for a skill that a task began with and the agent no longer has."""
 
 
 def _named(request: pb.SendMessageRequest | TurnRequest) -> str | None:
-    """The skill that a request asks for, if any; what is no text is no skill's name."""
+    """The skill that a request asks for, if any. A value that is no text counts as an empty name."""
     named = request.metadata.fields.get(SKILL_KEY)
     return None if named is None else named.string_value
 

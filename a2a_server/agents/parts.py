@@ -13,8 +13,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import InvalidAgentResponse
 from a2a_server.protocol.names import BINARY
 
-Json: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | float | bool | None
-Chunk: TypeAlias = str | bytes | pb.Part | Json
+JsonValue: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | float | bool | None
+Chunk: TypeAlias = str | bytes | pb.Part | JsonValue
 """What becomes one part."""
 Content: TypeAlias = str | pb.Part | Sequence[str | pb.Part] | pb.Message
 """What becomes a message to the client."""
@@ -30,7 +30,7 @@ def text_part(text: str, *, media_type: str = "") -> pb.Part:
     return pb.Part(text=text, media_type=media_type)
 
 
-def data_part(value: Json, *, media_type: str = "") -> pb.Part:
+def data_part(value: JsonValue, *, media_type: str = "") -> pb.Part:
     """A part with any JSON value."""
     part = pb.Part(media_type=media_type)
     check_json(value, "data")
@@ -101,7 +101,7 @@ def check_json(value: object, where: str, depth: int = DEPTH) -> None:
         )
 
 
-def to_struct(fields: Mapping[str, Json], where: str = "metadata") -> struct_pb2.Struct:
+def to_struct(fields: Mapping[str, JsonValue], where: str = "metadata") -> struct_pb2.Struct:
     check_json(fields, where)
     struct = struct_pb2.Struct()
     for key, item in fields.items():
@@ -130,7 +130,7 @@ def to_python(value: struct_pb2.Value) -> Any:  # noqa: ANN401 - the JSON border
     return None
 
 
-def _fill(target: struct_pb2.Value, value: Json) -> None:
+def _fill(target: struct_pb2.Value, value: JsonValue) -> None:
     if value is None:
         target.null_value = struct_pb2.NULL_VALUE
     elif isinstance(value, bool):

@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents.parts import Content, Json, as_message, to_python, to_struct
-from a2a_server.agents.state import Saved
+from a2a_server.agents.output import Saved
+from a2a_server.agents.parts import Content, JsonValue, as_message, to_python, to_struct
 from a2a_server.domain.input_requests import UNDECLARED, InputRequest, open_request
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import trace_of
-from a2a_server.ports.agent import SKILL_KEY, Agent, InvalidAgentResponse
+from a2a_server.ports.agent import SKILL_KEY, AgentPort, InvalidAgentResponse, TurnRequest
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import refuse
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 
@@ -123,11 +122,11 @@ class Record:
 
 
 async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
-    agent: Agent,
+    agent: AgentPort,
     content: Content = "",
     *,
     skill: str | None = None,
-    metadata: Mapping[str, Json] | None = None,
+    metadata: Mapping[str, JsonValue] | None = None,
     after: Record | None = None,
     again: Record | None = None,
     messages: Iterable[Content] = (),
@@ -138,7 +137,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     accepted_output_modes: Sequence[str] = (),
     trace: Mapping[str, str] | None = None,
     cancel_after: int | None = None,
-    cancel_metadata: Mapping[str, Json] | None = None,
+    cancel_metadata: Mapping[str, JsonValue] | None = None,
 ) -> Record:
     """Send one message to an agent and return what came of it.
 
@@ -154,7 +153,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     if faults := agent.check(request, active):
         refuse(faults)
     turn = (
-        again.request.again(lambda: again.task, again.blob)
+        replace(again.request, view=lambda: again.task, state=again.blob, rerun=True, plan=None)
         if again is not None
         else TurnRequest(
             task_id=_TASK,
@@ -179,7 +178,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     return await _drive(agent, turn, outlet)
 
 
-async def _drive(agent: Agent, turn: TurnRequest, outlet: Recorder) -> Record:
+async def _drive(agent: AgentPort, turn: TurnRequest, outlet: Recorder) -> Record:
     before = pb.Task()
     before.CopyFrom(turn.task)
     canceled = False

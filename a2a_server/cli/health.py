@@ -1,4 +1,4 @@
-"""Whether doors serve, asked from outside, for containers and scripts (spec: DOOR-07, OPER-04)."""
+"""`a2ad health`: whether doors are ready, for containers and scripts (spec: DOOR-07, OPER-04)."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from a2a_server.settings import Settings
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.pem import PemFile, authorities, identity
+from a2a_server.transport.address import Address
+from a2a_server.transport.certificates import PemFile, authorities, identity
 
 READY = "/readyz"
 PORTS = {"http": 80, "https": 443}
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a door listens, and where it is reached
 DIRECT: Sequence[tuple[str, object]] = [("grpc.enable_http_proxy", 0)]
-"""The environment's proxy is for calls to elsewhere."""
+"""A proxy of the environment is not used: the door is asked directly."""
 
 Status = health_pb2.HealthCheckResponse
 
 
 class NotServingError(Exception):
-    """A door does not serve; the message says which one and why."""
+    """A door is not ready; the message says which one and why."""
 
 
 class ClosedError(NotServingError):
-    """Nobody listens there."""
+    """Nothing listens at the address."""
 
 
-class Asked(TypedDict):
+class HealthOptions(TypedDict):
     """The command's options."""
 
     grpc: str | None
@@ -50,18 +50,18 @@ class Asked(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tls:
-    """How a door with TLS is believed, and how it believes whoever asks. Files are PEM."""
+class ClientTls:
+    """How to check a door's certificate, and which one to show it. Files are PEM."""
 
     ca: Path | None = None
     """Authorities of the door's certificate; none = those of the system."""
     server_name: str | None = None
-    """The name in the door's certificate, where that is not its host's."""
+    """The name in the door's certificate, if it is not the host's."""
     cert: Path | None = None
     key: Path | None = None
 
     def check(self) -> None:
-        """Raise `StartError` for files that are not what they should be; gRPC would not say which, or why."""
+        """Raise `StartError` for a file that cannot be used. gRPC would say neither which one nor why."""
         if self.ca:
             authorities(PemFile("--ca", str(self.ca)))
         if self.cert and self.key:
@@ -82,25 +82,25 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Which doors to ask, and how. Answers name the doors that serve; `NotServingError` is the other answer."""
+    """Which doors to ask, and how. Each method returns the doors that are ready, or raises `NotServingError`."""
 
     grpc: Address | None = None
     http: SplitResult | None = None
     timeout: float = 3.0
-    tls: Tls | None = None
+    tls: ClientTls | None = None
 
     @classmethod
-    def of(cls, **asked: Unpack[Asked]) -> Self:
-        """Read what the command line says; `ValueError` names the option that makes no sense, `StartError` a file."""
+    def of(cls, **asked: Unpack[HealthOptions]) -> Self:
+        """Read the command line. A `ValueError` names the option that is wrong, a `StartError` the file."""
         if bool(asked["cert"]) != bool(asked["key"]):
             raise ValueError("--cert and --key are needed together")
-        tls = Tls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
+        tls = ClientTls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
         tls.check()
         return cls(
             grpc=_address(asked["grpc"]) if asked["grpc"] else None,
             http=_url(asked["http"]) if asked["http"] else None,
             timeout=asked["timeout"],
-            tls=tls if asked["tls"] or tls != Tls() else None,
+            tls=tls if asked["tls"] or tls != ClientTls() else None,
         )
 
     @property
@@ -150,7 +150,7 @@ class Question:
             connection.sock = plain  # closed with the connection, also when there is no handshake
             try:
                 if url.scheme == "https":
-                    connection.sock = (self.tls or Tls()).wrap(plain, address.host)
+                    connection.sock = (self.tls or ClientTls()).wrap(plain, address.host)
                 connection.request("GET", url.path.rstrip("/") or READY)
                 with connection.getresponse() as answer:
                     verdict = f"{answer.status} {answer.reason}".rstrip()
@@ -184,11 +184,11 @@ def _reachable(listening: str) -> Address:
 
 
 def _connected(door: str, address: Address, timeout: float) -> socket.socket:
-    """Tell a door that nobody opened from one that does not serve; gRPC would say UNAVAILABLE for both."""
+    """Tell a closed door from one that is not ready; gRPC would say UNAVAILABLE for both."""
     try:
         return socket.create_connection((address.host, address.port), timeout)
     except ConnectionRefusedError:
-        raise ClosedError(f"{door}: nobody listens there") from None
+        raise ClosedError(f"{door}: nothing listens there") from None
     except OSError as error:
         raise NotServingError(f"{door}: {error.strerror or error}") from None
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from a2a_server.cli.given import CONFIG_HELP, settings_from
-from a2a_server.ports.hooks import Account, Books, Which
+from a2a_server.cli.configuration import CONFIG_HELP, settings_from
+from a2a_server.ports.push import ConfigFilter, ConfigStatus, PushAdmin
 
 T = TypeVar("T")
 
@@ -20,14 +20,14 @@ _MOST = 1_000
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def push() -> None:
-    """Look after webhooks: what is owed to clients' push configs, and which of them are parked.
+    """List, retry or drop webhooks that have not been delivered.
 
-    Works on the SQLite file of the settings in effect, while a server uses it and when none does. A server takes up
-    within a second what a command has changed.
+    These commands work on the SQLite file of the settings in effect, whether or not a server is using it. A running
+    server notices changes within a second.
 
-    A config is parked when too many attempts at a webhook have failed (push.give_up_after), or for too long
-    (push.give_up_age), or when the receiver says that it is gone. It goes on being owed what happens to its task, and
-    nothing is sent until it is retried here, or until its client makes it anew.
+    A config is parked, and delivery to it stops, when too many attempts have failed (push.give_up_after), when attempts
+    have failed for too long (push.give_up_age), or when the receiver answers that it is gone. Events of its task are
+    still kept for it. To resume, run `a2ad push retry`, or let the client create the config again.
     """
 
 
@@ -38,7 +38,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             click.option("--config-id", metavar="ID", default="", help="Only this config of the task."),
             click.option("--parked", is_flag=True, help="Only parked configs."),
             click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-            click.option("--store", metavar="URL", help="sqlite:///PATH.  [default: the settings']"),
+            click.option("--store", metavar="URL", help="The store, sqlite:///PATH.  [default: as in the settings]"),
             click.option("--config", metavar="PATH", help=CONFIG_HELP),
         )
     ):
@@ -48,15 +48,17 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @push.command("list")
 @_options
-@click.option("--limit", type=click.IntRange(1), default=_MOST, show_default=True, help="Show at most so many.")
-def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, **which: Any) -> None:  # noqa: ANN401
-    """Show configs that are owed something or are parked; with --task all configs of the task.
+@click.option("--limit", type=click.IntRange(1), default=_MOST, show_default=True, help="The most configs to show.")
+def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, **wanted: Any) -> None:  # noqa: ANN401
+    """List configs with undelivered webhooks.
+
+    Parked configs are listed too. With --task, all configs of the task are.
 
     \b
     a2ad push list --parked
     a2ad push list --task 0199a2f0-… --json
     """  # noqa: D301 - click wants the character
-    found = _with(store, config, partial(_accounts, which=_which(**which), limit=limit))
+    found = _with(store, config, partial(_accounts, wanted=_which(**wanted), limit=limit))
     if as_json:
         click.echo(json.dumps({"configs": [_told(account) for account in found]}, indent=2, ensure_ascii=False))
         return
@@ -64,62 +66,68 @@ def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, *
         click.echo(_lines(account))
     parked = sum(account.parked_ms is not None for account in found)
     more = f"; there may be more than the {limit} shown" if len(found) == limit else ""
-    click.echo(f"{len(found)} configs, {parked} parked; {sum(account.owed for account in found)} webhooks owed{more}")
+    click.echo(
+        f"{len(found)} configs, {parked} parked; {sum(account.pending for account in found)} webhooks owed{more}"
+    )
 
 
 @push.command()
 @_options
-@click.option("--all", "everything", is_flag=True, help="All configs that are owed something.")
-def retry(*, as_json: bool, store: str | None, config: str | None, everything: bool, **which: Any) -> None:  # noqa: ANN401
-    """Try again what failed, at once and as if nothing had failed yet.
+@click.option("--all", "everything", is_flag=True, help="All configs with undelivered webhooks.")
+def retry(*, as_json: bool, store: str | None, config: str | None, everything: bool, **wanted: Any) -> None:  # noqa: ANN401
+    """Retry failed webhooks at once.
+
+    Their failed attempts are forgotten, so that a parked config gets as many attempts as a new one.
 
     \b
     a2ad push retry --parked
     a2ad push retry --task 0199a2f0-… --config-id mine
     """  # noqa: D301 - as above
-    meant = _meant(everything=everything, **which)
+    meant = _meant(everything=everything, **wanted)
     count = _with(store, config, lambda books: books.retry(meant))
     click.echo(json.dumps({"retried": count}) if as_json else f"{count} configs will be tried again")
 
 
 @push.command()
 @_options
-@click.option("--all", "everything", is_flag=True, help="All configs that are owed something.")
-def drop(*, as_json: bool, store: str | None, config: str | None, everything: bool, **which: Any) -> None:  # noqa: ANN401
-    """Forget what is owed: these webhooks will never be sent. The configs stay, and get what happens from now on.
+@click.option("--all", "everything", is_flag=True, help="All configs with undelivered webhooks.")
+def drop(*, as_json: bool, store: str | None, config: str | None, everything: bool, **wanted: Any) -> None:  # noqa: ANN401
+    """Drop undelivered webhooks.
+
+    They will never be sent. The configs stay, and receive what happens from now on.
 
     \b
     a2ad push drop --parked
     a2ad push drop --task 0199a2f0-…
     """  # noqa: D301 - as above
-    meant = _meant(everything=everything, **which)
+    meant = _meant(everything=everything, **wanted)
     count = _with(store, config, lambda books: books.drop(meant))
     click.echo(json.dumps({"dropped": count}) if as_json else f"{count} webhooks were dropped")
 
 
-def _which(*, task_id: str, config_id: str, parked: bool) -> Which:
+def _which(*, task_id: str, config_id: str, parked: bool) -> ConfigFilter:
     if config_id and not task_id:
-        raise click.UsageError("--config-id needs --task: ids of configs are the clients' own, and tell nothing alone")
-    return Which(task_id, config_id, parked)
+        raise click.UsageError("--config-id needs --task: different tasks may have configs with the same id")
+    return ConfigFilter(task_id, config_id, parked)
 
 
-def _meant(*, everything: bool, **which: Any) -> Which:  # noqa: ANN401 - the options
+def _meant(*, everything: bool, **wanted: Any) -> ConfigFilter:  # noqa: ANN401 - the options
     """What is to be changed must be said."""
-    found = _which(**which)
-    if (found != Which()) == everything:
-        raise click.UsageError("say which configs: --task ID, --parked or --all")
+    found = _which(**wanted)
+    if (found != ConfigFilter()) == everything:
+        raise click.UsageError("choose the configs: --task ID, --parked or --all")
     return found
 
 
-def _accounts(books: Books, *, which: Which, limit: int) -> list[Account]:
-    return list(books.accounts(which, limit))
+def _accounts(books: PushAdmin, *, wanted: ConfigFilter, limit: int) -> list[ConfigStatus]:
+    return list(books.status(wanted, limit))
 
 
-def _with(store: str | None, config: str | None, do: Callable[[Books], T]) -> T:
+def _with(store: str | None, config: str | None, do: Callable[[PushAdmin], T]) -> T:
     told = {"store": store, "anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door
     settings = settings_from(told, config).settings
-    from a2a_server.delivery import books_of  # noqa: PLC0415 - it takes a while, and --help should not
     from a2a_server.ports.store import StoreRefused, StoreUnavailable  # noqa: PLC0415 - as above
+    from a2a_server.serve.parts import books_of  # noqa: PLC0415 - it takes a while, and --help should not
 
     try:
         return do(books_of(settings))
@@ -127,7 +135,7 @@ def _with(store: str | None, config: str | None, do: Callable[[Books], T]) -> T:
         raise click.ClickException(str(error)) from None
 
 
-def _told(account: Account) -> dict[str, object]:
+def _told(account: ConfigStatus) -> dict[str, object]:
     """Every field of an account, for programs."""
     return {
         "taskId": account.task_id,
@@ -136,8 +144,8 @@ def _told(account: Account) -> dict[str, object]:
         "owner": account.scope.owner,
         "url": account.url,
         "version": account.version,
-        "owed": account.owed,
-        "nextEvent": account.first,
+        "owed": account.pending,
+        "nextEvent": account.next_number,
         "delivered": account.delivered,
         "failed": account.failed,
         "attempts": account.attempts,
@@ -149,25 +157,26 @@ def _told(account: Account) -> dict[str, object]:
     }
 
 
-def _lines(account: Account) -> str:
+def _lines(account: ConfigStatus) -> str:
     return (
         f"{_shown(account.task_id)} {_shown(account.config_id)} {_shown(account.url)}\n"
-        f"    {_state(account)}; owed {account.owed}, delivered {account.delivered}, failed attempts {account.failed}"
+        f"    {_state(account)}; owed {account.pending}, delivered {account.delivered}, "
+        f"failed attempts {account.failed}"
     )
 
 
-def _state(account: Account) -> str:
+def _state(account: ConfigStatus) -> str:
     why = f" ({account.why})" if account.why else ""
     if account.parked_ms is not None:
         return f"parked since {_time(account.parked_ms)} after {account.attempts} attempts{why}"
     if account.claimed:
-        return f"attempt {account.attempts + 1} at event {account.first} under way{why}"
+        return f"attempt {account.attempts + 1} at event {account.next_number} under way{why}"
     if account.due_ms is None:
         return "nothing owed"
-    return f"attempt {account.attempts + 1} at event {account.first} due{_when(account)}{why}"
+    return f"attempt {account.attempts + 1} at event {account.next_number} due{_when(account)}{why}"
 
 
-def _when(account: Account) -> str:
+def _when(account: ConfigStatus) -> str:
     return f" at {_time(account.due_ms)}" if account.attempts else ""
 
 

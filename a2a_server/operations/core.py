@@ -7,12 +7,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from a2a_server.operations.call import Operation
-from a2a_server.operations.gates import Gates
-from a2a_server.operations.ids import Ids
+from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.log.log import EventLog
-from a2a_server.operations.log.replay import Replay
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.log.readers import EventLog
+from a2a_server.operations.log.task_stream import TaskStreams
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.push.desk import PushDesk
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
@@ -22,19 +21,16 @@ from a2a_server.operations.rpc.push_configs import (
     GetTaskPushNotificationConfig,
     ListTaskPushNotificationConfigs,
 )
-from a2a_server.operations.rpc.send import SendMessage
-from a2a_server.operations.rpc.stream import Relay, SendStreamingMessage
+from a2a_server.operations.rpc.send import SendMessage, SendStreamingMessage
 from a2a_server.operations.rpc.subscribe import SubscribeToTask
 from a2a_server.operations.rpc.tasks import CancelTask, GetTask, ListTasks
-from a2a_server.operations.services import Workshop
-from a2a_server.operations.turns.cancels import Cancels
-from a2a_server.operations.turns.idempotency import OnceOnly
-from a2a_server.operations.turns.receipts import Receipts
-from a2a_server.operations.turns.recovery import settle_interrupted
-from a2a_server.operations.turns.runs import Runs
+from a2a_server.operations.services import Ids, Leases, Services
+from a2a_server.operations.turns.idle_tasks import InputTimeouts
+from a2a_server.operations.turns.recovery import Recovery
+from a2a_server.operations.turns.registry import LiveTurns
+from a2a_server.operations.turns.sending import Sending
 from a2a_server.operations.turns.slots import Slots
-from a2a_server.operations.turns.timeouts import InputTimeouts
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
 from a2a_server.protocol.names import INPUT_REQUEST_URI
@@ -46,7 +42,7 @@ class Core:
     def __init__(  # noqa: PLR0913 - everything that varies, by keyword
         self,
         *,
-        agent: Agent,
+        agent: AgentPort,
         store: Store,
         clock: Clock,
         cards: CardBook,
@@ -54,14 +50,14 @@ class Core:
         observers: Sequence[Observer] = (),
         keep_open_on_input: bool = False,
         answer_by_reference: bool = False,
-        delivery: Delivery | None = None,
+        delivery: PushOptions | None = None,
     ) -> None:
         limits = limits or Limits()
         self.card = cards.public()
         if self.card.capabilities.push_notifications != (delivery is not None):
             raise ValueError("the card must declare push notifications exactly when they are delivered (CAPA-02)")
         history = limits.history_cap
-        self.shop = Workshop(
+        self.services = Services(
             agent=agent,
             store=store,
             log=EventLog(store, lag=limits.stream_lag),
@@ -70,7 +66,7 @@ class Core:
             limits=limits,
             slots=Slots(limits),
             observers=observers,
-            replica=uuid.uuid4().hex,
+            leases=Leases(clock, uuid.uuid4().hex),
             desk=PushDesk(delivery) if delivery is not None else None,
             relay=(
                 PushRelay(store, clock, delivery, history_cap=history, keep_open_on_input=keep_open_on_input)
@@ -80,39 +76,40 @@ class Core:
             input_requests=any(extension.uri == INPUT_REQUEST_URI for extension in self.card.capabilities.extensions),
             answer_by_reference=answer_by_reference,
         )
-        receipts = Receipts(store, clock, limits)
-        self.runs = Runs(self.shop, receipts)
-        self._timeouts = InputTimeouts(self.runs, limits.input_timeout)
-        relay = Relay(self.shop, keep_open_on_input)
-        self.operations: Mapping[str, Operation] = self._operations(cards, relay, OnceOnly(self.runs, receipts))
+        self.live_turns = LiveTurns(limits, self.services.log)
+        self._recovery = Recovery(self.services, self.live_turns)
+        self._timeouts = InputTimeouts(self.services, self.live_turns, limits.input_timeout)
+        streams = TaskStreams(history_cap=history, keep_open_on_input=keep_open_on_input)
+        self.operations = self._operations(cards, streams)
 
-    def _operations(self, cards: CardBook, relay: Relay, once: OnceOnly) -> Mapping[str, Operation]:
-        shop, gates = self.shop, Gates(self.shop.agent, self.card, self.shop.desk)
+    def _operations(self, cards: CardBook, streams: TaskStreams) -> Mapping[str, Operation]:
+        services, live_turns = self.services, self.live_turns
+        capabilities, sending = Capabilities(services, self.card), Sending(services, live_turns)
         operations: Sequence[Operation] = (
-            SendMessage(shop, gates, once),
-            SendStreamingMessage(relay, gates, once),
-            GetTask(self.runs),
-            ListTasks(shop),
-            CancelTask(Cancels(self.runs), shop),
-            SubscribeToTask(relay, gates, self.runs, Replay(relay)),
-            CreateTaskPushNotificationConfig(gates, shop),
-            GetTaskPushNotificationConfig(gates, shop),
-            ListTaskPushNotificationConfigs(gates, shop),
-            DeleteTaskPushNotificationConfig(gates, shop),
-            GetExtendedAgentCard(gates, cards),
+            SendMessage(services, capabilities, sending),
+            SendStreamingMessage(streams, capabilities, sending),
+            GetTask(services),
+            ListTasks(services),
+            CancelTask(services, live_turns),
+            SubscribeToTask(services, streams, capabilities, live_turns),
+            CreateTaskPushNotificationConfig(capabilities, services),
+            GetTaskPushNotificationConfig(capabilities, services),
+            ListTaskPushNotificationConfigs(capabilities, services),
+            DeleteTaskPushNotificationConfig(capabilities, services),
+            GetExtendedAgentCard(capabilities, cards),
             GetAgentCard(cards, self.card),
         )
         return {type(operation).__name__: operation for operation in operations}
 
     async def start(self) -> None:
         """Settle what an earlier process left behind; only then may doors open."""
-        await settle_interrupted(self.runs)
+        await self._recovery.settle()
         self._timeouts.start()
-        if self.shop.relay is not None:
-            await self.shop.relay.start()
+        if self.services.relay is not None:
+            await self.services.relay.start()
 
     async def drain(self) -> None:
         """Take no new work, let what runs come to an end, then end the streams (DURA-08)."""
         await self._timeouts.stop()
-        relay, grace = self.shop.relay, self.shop.limits.drain_grace
-        await asyncio.gather(self.runs.drain(), *([relay.drain(grace)] if relay is not None else []))
+        relay, grace = self.services.relay, self.services.limits.drain_grace
+        await asyncio.gather(self.live_turns.drain(), *([relay.drain(grace)] if relay is not None else []))

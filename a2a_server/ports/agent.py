@@ -1,17 +1,21 @@
-"""The agent as the server sees it: what a turn is given, and where its events go (spec: EXEC-01, EXEC-03)."""
+"""The agent as the server sees it: what a turn is given, and where its events go (spec: EXEC-01, EXEC-03).
+
+1. The server asks `AgentPort.plan` how to treat the turn that a message starts, and `check` whether it may start.
+2. `AgentPort.run` gets a `TurnRequest` and an `Outlet`.
+3. The agent sends its events to the outlet until the turn ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.trace import Trace
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import Violation
 
 SKILL_KEY = "skill"
@@ -19,7 +23,61 @@ SKILL_KEY = "skill"
 
 
 class InvalidAgentResponse(Exception):  # noqa: N818 - the protocol's own word for it
-    """The agent asked for something the protocol forbids; the message says what, for the log and the task."""
+    """The agent did something that the protocol forbids. The message says what, for the log and the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the server treats the turn that a message starts (DURA-02, SEND-09)."""
+
+    restartable: bool = False
+    """Run the turn again after a crash, from its last checkpoint. Otherwise the task becomes FAILED (DURA-02)."""
+    direct: bool = False
+    """The turn may answer with a bare Message: the task is created with its first other event (SEND-09)."""
+    sound: bool = field(default=False, compare=False)
+    """`check` would find no fault, unless an extension finds one; so it need not be called without extensions."""
+    skill: str = field(default="", compare=False)
+    """The skill that the agent chose. It comes back in `TurnRequest.plan`."""
+
+
+@dataclass(slots=True, eq=False)
+class TurnRequest:
+    """Everything an agent may know about the message it answers."""
+
+    task_id: str
+    context_id: str
+    number: int
+    """The message's number in the task's log. It identifies the turn, and is 1 in a task's first turn."""
+    message: pb.Message
+    metadata: struct_pb2.Struct
+    view: Callable[[], pb.Task]
+    """Makes the copy that `task` returns."""
+    caller: Caller
+    references: Sequence[pb.Task] = ()
+    """The tasks of `referenceTaskIds` that the caller may see (CTX-11)."""
+    state: bytes = b""
+    """What an earlier turn, or an earlier run of this turn, has saved."""
+    rerun: bool = False
+    """Whether a restart interrupted this turn and it runs again."""
+    tenant: str = ""
+    version: str = "1.0"
+    extensions: frozenset[str] = frozenset()
+    accepted_output_modes: tuple[str, ...] = ()
+    plan: Plan | None = None
+    """The plan that the agent made for this turn; None when the turn runs again."""
+    trace: Trace | None = None
+    """The caller's trace, to be passed on by whatever the agent calls (TRAC-01)."""
+    _task: pb.Task | None = field(default=None, init=False)
+
+    @property
+    def task(self) -> pb.Task:
+        """The task when the turn began, its history ending with `message`. The copy belongs to the agent.
+
+        It is made on first use, because most agents never look at it.
+        """
+        if self._task is None:
+            self._task = self.view()
+        return self._task
 
 
 class Outlet(Protocol):
@@ -28,14 +86,14 @@ class Outlet(Protocol):
     def emit(self, event: pb.StreamResponse) -> None:
         """Queue a status update, an artifact update or (direct turns only) a message.
 
-        The event is the server's from now on; task and context id are filled in. Raises `InvalidAgentResponse` for what
-        the protocol forbids: no parts, a foreign task id, several payloads. A move that the task's lifecycle forbids is
-        dropped and logged (STAT-02).
+        The event belongs to the server from now on, which fills in task and context id. Raises `InvalidAgentResponse`
+        for what the protocol forbids: no parts, a foreign task id, several payloads. A change of state that the task's
+        lifecycle forbids is dropped and logged (STAT-02).
         """
         ...
 
     async def room(self) -> None:
-        """Return when there is room for more events; agents that emit a lot await this in between."""
+        """Return when there is room for more events. Agents that emit many events await this in between."""
         ...
 
     async def durable(self) -> None:
@@ -43,29 +101,29 @@ class Outlet(Protocol):
         ...
 
     def save(self, state: bytes) -> None:
-        """Keep this for the next turn, or for the next run of this one; written with the next event or `durable`."""
+        """Keep this for the next turn, or for the next run of this one. Written with the next event or `durable`."""
         ...
 
     def internal(self, kind: str, fields: Mapping[str, object]) -> None:
-        """Tell the hooks, and nobody else, what goes on inside (INTL-01)."""
+        """Tell the server's observers, and no client, what happens inside the turn (INTL-01)."""
         ...
 
     async def next_message(self) -> pb.Message:
-        """Wait for a further message addressed to this task while the turn runs, and take it (SEND-13)."""
+        """Wait for a further message to this task while the turn runs, and take it (SEND-13)."""
         ...
 
     @property
     def cancel_metadata(self) -> struct_pb2.Struct | None:
-        """The `metadata` of the cancel that is being carried out (CANC-07); None when nobody asked."""
+        """The `metadata` of the cancel that is being carried out (CANC-07); None when nobody asked to cancel."""
         ...
 
 
-class Agent(Protocol):
+class AgentPort(Protocol):
     """One agent: its card, and the coroutine that answers a message."""
 
     @property
     def card(self) -> pb.AgentCard:
-        """The agent's own part of the card: no interfaces and no security, which the server knows better."""
+        """The agent's own part of the card. The server adds interfaces and security."""
         ...
 
     def extended_card(self, caller: Caller) -> pb.AgentCard | None:
@@ -73,11 +131,11 @@ class Agent(Protocol):
         ...
 
     def check(self, request: pb.SendMessageRequest, extensions: Collection[str]) -> Sequence[Violation]:
-        """Faults of the request that only the agent and its extensions can see (EXTN-06)."""
+        """Faults of the request that only the agent and its extensions can find (EXTN-06)."""
         ...
 
     def plan(self, request: pb.SendMessageRequest, state: bytes) -> Plan:
-        """How to treat the turn; `state` is what an earlier turn saved. It may be asked before `check`."""
+        """How to treat the turn. `state` is what an earlier turn saved. May be called before `check`."""
         ...
 
     async def run(self, request: TurnRequest, outlet: Outlet) -> None:
@@ -87,7 +145,7 @@ class Agent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InternalEvent:
-    """What an agent does inside a turn; never on the wire, in the history or in the store (INTL-01)."""
+    """Something that an agent does inside a turn. It never reaches clients, the history or the store (INTL-01)."""
 
     kind: str
     task_id: str
@@ -96,4 +154,4 @@ class InternalEvent:
 
 
 Observer = Callable[[InternalEvent], None]
-"""A hook for logging, metrics or tracing (INTL-02)."""
+"""Called with every internal event, for logs, metrics or traces (INTL-02)."""

@@ -1,8 +1,9 @@
-"""The store: numbered logs, snapshots, turns, debts and receipts (spec: RECV-01, DURA-01, DURA-05, design 6-7).
+"""The store: tasks and their logs, turns, receipts, push configs (spec: RECV-01, DURA-01, DURA-05).
 
-A task is a log of events numbered 1, 2, 3 … and a snapshot in two halves. The *head* is the Task without its artifacts;
-it is rewritten with every status and message, so it never lags. The *artifacts* are rewritten only now and then; a read
-folds the short tail of artifact events after them. A streamed chunk is therefore one appended entry and nothing else.
+1. A task is a log of events numbered 1, 2, 3 … and a snapshot in two halves: the head and the artifacts.
+2. The *head* is the Task without artifacts. It is rewritten with every status and message, so it is always current.
+3. The *artifacts* are rewritten only now and then. A read applies the artifact events that came later.
+4. So a streamed chunk costs one appended entry and nothing else.
 """
 
 from __future__ import annotations
@@ -14,46 +15,44 @@ from typing import NamedTuple, Protocol
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
-from a2a_server.ports.kept import Lease, Once, Turn
-from a2a_server.ports.write import Write
+from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
 
 
 class StaleWrite(Exception):  # noqa: N818 - a verdict, not a malfunction
-    """The log has moved on, or the epoch is no longer the writer's: nothing of the write happened."""
+    """Somebody else has written to the task, or has taken it over. Nothing of this write was stored."""
 
 
 class StoreUnavailable(Exception):  # noqa: N818 - a state, not a malfunction
-    """The store cannot do it now (disk full, database away); the same call may succeed later."""
+    """The store cannot answer now (disk full, database away). The same call may succeed later."""
 
 
 class StoreRefused(Exception):  # noqa: N818 - a verdict, not a malfunction
-    """The store cannot be used as it is configured; the message is for the operator."""
+    """The store cannot be used as configured. The message is for the operator."""
 
 
 class Repeated(Exception):  # noqa: N818 - a verdict, not a malfunction
-    """The idempotency key is taken: nothing was written; `once` is the first send's receipt."""
+    """The idempotency key is taken. Nothing was written; `receipt` belongs to the first send."""
 
-    def __init__(self, once: Once) -> None:
-        super().__init__(once.key)
-        self.once = once
+    def __init__(self, receipt: Receipt) -> None:
+        super().__init__(receipt.key)
+        self.receipt = receipt
 
 
-class Record(NamedTuple):
-    """A task as stored, tail folded in. The caller owns `task`."""
+class StoredTask(NamedTuple):
+    """A task with everything that is stored of it. The caller may change `task`."""
 
     task: pb.Task
     number: int
     epoch: int
     state: bytes = b""
     live: bool = False
-    """Whether a turn is running or waiting, on whatever replica."""
+    """Whether a turn is running or waiting, on any replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """One page of a list, in the order of `Position`."""
+    """A request for one page of a list, in the order of `Position`."""
 
     scope: Scope
     filter: TaskFilter
@@ -72,12 +71,12 @@ class TaskPage:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A task whose turns a replica has taken over; `epoch` is already the new one."""
+    """A task that a replica has taken over. `epoch` is the new one."""
 
     scope: Scope
     task_id: str
     epoch: int
-    turns: Sequence[Turn]
+    turns: Sequence[StoredTurn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,50 +91,50 @@ class Renewal:
 
 
 class Store(Protocol):
-    """The promises every adapter keeps; `tests/conformance` proves them.
+    """What every store promises; `tests/conformance` proves it.
 
     Methods raise `StoreUnavailable` when the engine cannot serve. A write is visible to every reader when `commit`
-    returns, and never before it is durable. Lookups take a `Scope`, and what lies outside it is simply absent.
+    returns, and never before it is durable. Lookups take a `Scope`: tasks outside of it are treated as absent.
     """
 
     shared: bool
     """Whether other processes may use the same store at the same time."""
 
     async def open(self) -> None:
-        """Connect, migrate, and refuse a database that a newer version has written (DURA-09)."""
+        """Connect and migrate. Refuses a database that a newer version has written (DURA-09)."""
         ...
 
     async def close(self) -> None:
-        """Finish what was accepted, then let go."""
+        """Finish all accepted calls, then disconnect."""
         ...
 
     async def ping(self) -> None:
-        """Read something; raises `StoreUnavailable` when nothing can be read now."""
+        """Read something. Raises `StoreUnavailable` when that fails."""
         ...
 
     async def secret(self) -> bytes:
-        """32 random bytes, made once per database: the key that seals page cursors."""
+        """32 random bytes, made once per database: the key that signs page cursors."""
         ...
 
     # -- tasks
 
     async def commit(self, write: Write) -> bool:
-        """Do all of it or nothing. Raises `StaleWrite` or `Repeated` when a precondition fails.
+        """Store all of it or nothing. Raises `StaleWrite` or `Repeated` when a precondition fails.
 
-        True when a webhook has become payable by it, so that somebody may see to it at once.
+        True when the write made a webhook due, so that the relay can be woken.
         """
         ...
 
-    async def load(self, scope: Scope, task_id: str) -> Record | None:
+    async def load(self, scope: Scope, task_id: str) -> StoredTask | None:
         """The task with everything committed so far."""
         ...
 
     async def entries(self, task_id: str, after: int, limit: int) -> Sequence[Entry]:
-        """At most `limit` entries numbered above `after`, in order. The caller has already looked the task up."""
+        """At most `limit` entries numbered above `after`, in order. The caller has already checked the scope."""
         ...
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        """One page. Without `include_artifacts` artifacts are neither returned nor read."""
+        """One page. Without `include_artifacts`, artifacts are neither returned nor read."""
         ...
 
     async def has_context(self, scope: Scope, context_id: str) -> bool:
@@ -143,13 +142,13 @@ class Store(Protocol):
         ...
 
     async def waiting_since(self, state: int, before_ms: int, limit: int) -> Sequence[tuple[Scope, str]]:
-        """Tasks without a live turn that have been in an interrupted `state` since before a time, oldest first."""
+        """Tasks in an interrupted `state` since before a time and without a running turn, oldest first."""
         ...
 
     # -- leases (DURA-02, DURA-03)
 
     async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
-        """Take over tasks with turns whose lease ended before a time; each gets the next epoch."""
+        """Take over tasks with turns whose lease ended before a time. Each gets the next epoch."""
         ...
 
     async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
@@ -162,67 +161,69 @@ class Store(Protocol):
 
     # -- receipts (ONCE-01)
 
-    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
-        """The living receipt under this key."""
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Receipt | None:
+        """The receipt with this key, unless it has expired."""
         ...
 
-    async def reserve(self, scope: Scope, once: Once, now_ms: int, *, instead_of: str = "") -> Once:
-        """Leave a receipt unless a living one is there; return whichever now holds the key.
+    async def reserve(self, scope: Scope, receipt: Receipt, now_ms: int, *, instead_of: str = "") -> Receipt:
+        """Store a receipt unless the key has one that has not expired. Returns the receipt that now has the key.
 
-        A receipt of the task id `instead_of` (a send that died before it had a result) is replaced, unless it has
-        come to a result after all: a reply, or the task.
+        A receipt for the task id `instead_of` (a send that died before it had a result) is replaced, unless it has a
+        result by now: a reply, or the task.
         """
         ...
 
     async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
-        """Complete a reserved receipt with the direct message that answered; the first answer stays."""
+        """Add the direct message that answered to a reserved receipt. The first answer stays."""
         ...
 
-    # -- push configs and debts
+    # -- push configs and deliveries
 
-    async def put_config(self, scope: Scope, hook: Hook) -> bool:
-        """Create or replace by (task, id), all of it; False when the task is not there.
+    async def put_config(self, scope: Scope, hook: PushConfig) -> bool:
+        """Create a config, or replace the one with the same task and id. False when the task is absent.
 
-        One that is replaced keeps what it is owed, is parked no more, and voids the claim of who tries the old one.
+        A replaced config keeps its pending deliveries and is no longer parked. A running attempt loses its claim.
         """
         ...
 
-    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> PushConfig | None:
         """One config."""
         ...
 
-    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[Hook] | None:
-        """Configs with ids above `after`, by id; None when the task is not there."""
+    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[PushConfig] | None:
+        """Configs with ids above `after`, by id. None when the task is absent."""
         ...
 
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
-        """Remove it and its debts; False when the task is not there. A missing config is no fault (PUSH-10)."""
+        """Delete it with its pending deliveries. False when the task is absent; a missing config is fine (PUSH-10)."""
         ...
 
-    async def next_debt(self) -> int | None:
-        """When the earliest debt is due, or its claim lapses; None when nothing is owed."""
+    async def next_due(self) -> int | None:
+        """When the earliest delivery is due, or its claim ends. None when nothing is pending."""
         ...
 
-    async def claim_debts(self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM) -> Sequence[Debt]:
-        """Due debts, claimed until a time; of each config only the lowest number, so that order holds (PAID-02).
+    async def claim_deliveries(
+        self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
+    ) -> Sequence[Delivery]:
+        """Claim due deliveries until a time; of each config only the earliest, so that the order is kept (PAID-02).
 
-        Fewer than `limit` when no others fit into `rooms`. Hosts take turns, and within a host the longest unserved
-        configs go first, so that nobody starves.
+        Returns fewer than `limit` when `limits` allow no more. Hosts take turns, and within a host the configs that
+        have waited longest come first.
         """
         ...
 
-    async def settle(self, debt: Debt, setback: Setback | None) -> bool:
-        """Strike a debt out (None), or put it off, or park its config; False when the claim is no longer ours."""
+    async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
+        """Remove a delivery that was made (None), put it off, or park its config. False when the claim is lost."""
         ...
 
-    async def accounts(self, which: Which, limit: int) -> Sequence[Account]:
-        """Configs and what they are owed: those that are due first, then those that are parked."""
+    async def push_status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        """The state of configs: first those that are due, by time, then those that are parked."""
         ...
 
-    async def retry_debts(self, which: Which) -> int:
-        """Have these configs tried anew, as if nothing had failed yet; how many there are that are owed something."""
+    async def retry_deliveries(self, wanted: ConfigFilter) -> int:
+        """Try these configs again as if nothing had failed. Returns how many of them have pending deliveries."""
         ...
 
-    async def drop_debts(self, which: Which) -> int:
-        """Strike out all that these configs are owed; how many webhooks that was. The configs stay."""
+    async def drop_deliveries(self, wanted: ConfigFilter) -> int:
+        """Delete all pending deliveries of these configs. Returns how many. The configs stay."""
         ...

@@ -7,7 +7,7 @@ from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.codec.scalars import Names, Numbers
+from a2a_server.protocol.codec.scalars import EnumNames, EnumNumbers
 from a2a_server.protocol.codec.schema import Spellings
 
 STATE: Final = pb.TaskState.DESCRIPTOR.full_name
@@ -20,7 +20,7 @@ _OTHER_WORDS: Final = {"CANCELLED": 5, "UNKNOWN": 0, "STARTED": 1}
 
 
 class _Written(dict[int, str]):
-    """Names by number; a peer that knows more may send a number without one, which 0.3 calls unknown."""
+    """EnumNames by number; a peer that knows more may send a number without one, which 0.3 calls unknown."""
 
     def __missing__(self, number: int) -> str:
         return self[0]
@@ -42,9 +42,11 @@ def _one_of(names: Iterable[str]) -> str:
 
 _ALL_STATES: Final[dict[object, int]] = {spelt: number for word, number in _words() for spelt in _spelt(word)}
 
-_NUMBERS: Final = Numbers(pb.TaskState.DESCRIPTOR)
+_NUMBERS: Final = EnumNumbers(pb.TaskState.DESCRIPTOR)
 _NUMBERS.update(_ALL_STATES)
-V1_STATES: Final = Spellings(Names(pb.TaskState.DESCRIPTOR).__getitem__, _NUMBERS, _one_of([*pb.TaskState.keys()][1:]))
+V1_STATES: Final = Spellings(
+    EnumNames(pb.TaskState.DESCRIPTOR).__getitem__, _NUMBERS, _one_of([*pb.TaskState.keys()][1:])
+)
 """`TASK_STATE_CANCELED`, with one L; ProtoJSON reads numbers, too, and writes those that have no name."""
 
 _KEBAB: Final = _Written(
@@ -72,4 +74,4 @@ DRAFT_ROLES: Final = PLAIN_ROLES._replace(read={**PLAIN_ROLES.read, **dict(pb.Ro
 """The same words, and those of the proto for whoever writes them."""
 
 _PROTO_ROLES: Final = _Written({number: name for name, number in v03.Role.items()})
-PROTO_ROLES: Final = Spellings(_PROTO_ROLES.__getitem__, Numbers(pb.Role.DESCRIPTOR), "ROLE_USER or ROLE_AGENT")
+PROTO_ROLES: Final = Spellings(_PROTO_ROLES.__getitem__, EnumNumbers(pb.Role.DESCRIPTOR), "ROLE_USER or ROLE_AGENT")

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import secrets
 import struct
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
-from typing import Any, NoReturn, Protocol, cast
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, NoReturn, Protocol, Self, TypeVar, cast
 
 import structlog
-from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import unwrap, wrap
-from a2a_server.operations.call import Call, Ending, Entries, StreamOperation
-from a2a_server.ports.entry import Entry
+from a2a_server.operations.call import Ending, Entries, EventStream, Sink
+from a2a_server.ports.records import Entry
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason, deadline_exceeded
 from a2a_server.protocol.names import REPLAY_URI
 from a2a_server.transport.streams import OpenStream, OpenStreams
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -38,22 +39,56 @@ def fail(rpc: str, error: Exception) -> NoReturn:
     raise A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}) from error
 
 
-async def items(  # noqa: PLR0913, PLR0917 - all that a stream is made of
-    rpc: str, operation: StreamOperation, streams: OpenStreams, call: Call, request: Message, place: OpenStream
-) -> AsyncIterator[Entries]:
-    """Batches, while there is a place for the stream. They stay here while the door writes them."""
-    if place.take is not None and not call.numbers:  # which have to be put in first
-        call = call._replace(take=place.take)
-    try:
-        with streams.admit(place):
-            async with aclosing(cast("Any", operation(call, request))) as batches:
-                async for entries in batches:
-                    place.sending()
-                    yield numbered(entries) if call.numbers else entries
-                    place.sent()
-                    del entries  # it may take long until there are more
-    except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
-        fail(rpc, error)
+class CallStream:
+    """The batches of one streaming call. Whoever iterates over it closes it.
+
+    The stream has its place from the first batch that is asked for until it is closed. A batch counts as being sent
+    until the next one is asked for.
+    """
+
+    __slots__ = ("_admitted", "_batches", "_numbers", "_rpc", "_streams", "place")
+
+    def __init__(
+        self, rpc: str, batches: EventStream, streams: OpenStreams, place: OpenStream, *, numbers: bool
+    ) -> None:
+        self._rpc = rpc
+        self._batches = batches
+        self._streams = streams
+        self.place = place
+        self._numbers = numbers
+        self._admitted = False
+
+    def deliver_to(self, sink: Sink) -> None:
+        """Offer batches to a sink while the next one is being waited for; not those that have to be numbered first."""
+        if not self._numbers:
+            self._batches.deliver_to(sink)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Entries:
+        try:
+            if self._admitted:
+                self.place.sent()
+            else:
+                self._streams.admit(self.place)
+                self._admitted = True
+            entries = await anext(self._batches)
+            self.place.sending()
+            return numbered(entries) if self._numbers else entries
+        except StopAsyncIteration:
+            await self.aclose()
+            raise
+        except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
+            await self.aclose()
+            fail(self._rpc, error)
+
+    async def aclose(self) -> None:
+        """Stop following, and give the place back."""
+        await self._batches.aclose()
+        if self._admitted:
+            self._admitted = False
+            self._streams.release(self.place)
 
 
 _DOUBLE = struct.Struct("<d")
@@ -105,8 +140,7 @@ async def limited(items: AsyncIterator[Entries], deadline: float, context: Waiti
     # A timeout around the whole loop would strike while the reader, and not we, is at work.
     async with aclosing(cast("Any", items)):
         while True:
-            async with until(deadline, context):
-                entries = await anext(items, None)
+            entries = await in_time(anext(items, None), deadline, context)
             if entries is None:
                 return
             yield entries
@@ -116,11 +150,10 @@ def deadline_of(context: Waiting) -> float | None:
     return None if context.timeout is None else asyncio.get_running_loop().time() + context.timeout
 
 
-@asynccontextmanager
-async def until(deadline: float | None, context: Waiting) -> AsyncIterator[None]:
-    """Nothing inside raises `TimeoutError` of its own: the pipeline lets only `A2AError` out."""
+async def in_time(work: Awaitable[T], deadline: float | None, context: Waiting) -> T:
+    """Wait until the deadline; the work raises no `TimeoutError` of its own: the pipeline lets only `A2AError` out."""
     try:
         async with asyncio.timeout_at(deadline):
-            yield
+            return await work
     except TimeoutError:
         raise deadline_exceeded(context.timeout or 0) from None

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
@@ -16,14 +16,14 @@ from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
-from a2a_server.operations.call import Call, Entries, Operation, PackedOperation, StreamOperation, UnaryOperation
+from a2a_server.operations.call import Call, Operation, PackedOperation, StreamOperation, UnaryOperation
 from a2a_server.ports.authenticator import Caller, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import CURRENT, CURSOR
-from a2a_server.transport.flowing import fail, items
+from a2a_server.transport.flowing import CallStream, fail
 from a2a_server.transport.streams import OpenStream, OpenStreams
 
-Metadata = tuple[tuple[str, str], ...]
+ReplyMetadata = tuple[tuple[str, str], ...]
 
 _NONE: Final[frozenset[str]] = frozenset()
 _NOBODY: Final = Caller()
@@ -65,7 +65,7 @@ class Admission:
         self.idempotency_key = ""
         self.schemes: Sequence[str] = ()
         self.trace: Trace | None = None
-        self.metadata: Metadata = ()
+        self.metadata: ReplyMetadata = ()
         """What the client is told ahead of the answer."""
 
     def call(self) -> Call:
@@ -86,12 +86,12 @@ Step: TypeAlias = Callable[[Admission], Awaitable[None] | None]
 """Reads the admission and settles its part of it, or refuses the call. One that has to wait returns an awaitable."""
 
 
-class Reply:
+class UnaryReply:
     """The answer of a unary call, as a message or as bytes, and the metadata that goes before it."""
 
     __slots__ = ("_message", "_wire", "answers", "metadata")
 
-    def __init__(self, message: Message | None, wire: bytes, answers: type[Message], metadata: Metadata) -> None:
+    def __init__(self, message: Message | None, wire: bytes, answers: type[Message], metadata: ReplyMetadata) -> None:
         self._message = message
         self._wire = wire
         self.answers = answers
@@ -112,9 +112,9 @@ class Reply:
 class Stream:
     """The answer of a streaming call. Whoever iterates `items` closes them."""
 
-    items: AsyncIterator[Entries]
+    items: CallStream
     place: OpenStream
-    metadata: Metadata = ()
+    metadata: ReplyMetadata = ()
 
 
 class Pipeline:
@@ -132,15 +132,15 @@ class Pipeline:
         self.streams = streams
         self.draining = False
 
-    async def unary(self, rpc: str, request: Message, credentials: Credentials, *, spoken: str = CURRENT) -> Reply:
+    async def unary(self, rpc: str, request: Message, credentials: Credentials, *, spoken: str = CURRENT) -> UnaryReply:
         """Call. A door says what is `spoken` to it; a request of 0.3 has already become one of 1.0."""
         try:
             admission = await self._admit(rpc, request, credentials, spoken)
             call, metadata = admission.call(), admission.metadata
             if (packed := self._packed.get(rpc)) is not None:
-                return Reply(None, await packed.wire(call, request), packed.answers, metadata)
+                return UnaryReply(None, await packed.wire(call, request), packed.answers, metadata)
             message = await self._unary[rpc](call, request)
-            return Reply(message, b"", type(message), metadata)
+            return UnaryReply(message, b"", type(message), metadata)
         except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
             fail(rpc, error)
 
@@ -162,7 +162,9 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - as above
             fail(rpc, error)
         place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
-        return Stream(items(rpc, self._streaming[rpc], self.streams, call, request, place), place, admission.metadata)
+        batches = self._streaming[rpc](call, request)
+        items = CallStream(rpc, batches, self.streams, place, numbers=admission.numbers)
+        return Stream(items, place, admission.metadata)
 
     async def _admit(self, rpc: str, request: Message, credentials: Credentials, spoken: str) -> Admission:
         if self.draining:

@@ -111,7 +111,7 @@ class Tenants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class CallRules:
     """What operators may decide about calls in general."""
 
     tenants: Tenants = field(default_factory=Tenants)
@@ -124,7 +124,7 @@ class Rules:
     """Whether required extensions are asked for beyond sends, too (CONF-20)."""
 
 
-def standard(authenticator: Authenticator, rules: Rules) -> tuple[Step, ...]:
+def standard(authenticator: Authenticator, rules: CallRules) -> tuple[Step, ...]:
     """The steps that every server takes, in their order."""
     return (
         Version(strict=rules.strict_version, legacy=rules.legacy),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
-from a2a_server.operations.call import Take
 from a2a_server.protocol.errors import A2AError, Reason
 
 Cut = Callable[[A2AError], Awaitable[None]]
@@ -23,8 +22,6 @@ class OpenStream:
     owner: str
     """Whose allowance it takes; empty for anonymous callers, who are everybody and have no allowance each."""
     cut: Cut | None = None
-    take: Take | None = None
-    """Set by a door that can hand items to its peer without being woken for them."""
     stuck_since: float = 0.0
     """When the item that is being sent was handed over; 0 while none is."""
     under_way: bool = False
@@ -73,9 +70,8 @@ class OpenStreams:
     def count(self) -> int:
         return len(self._open)
 
-    @contextmanager
-    def admit(self, stream: OpenStream) -> Iterator[None]:
-        """Hold a place for as long as the stream lasts, or refuse it."""
+    def admit(self, stream: OpenStream) -> None:
+        """Give the stream a place until it is released, or refuse it."""
         if stream.owner and self._owners[stream.owner] >= self._per_caller:
             message = f"This caller has {self._per_caller} streams open, which is the most one may have."
             raise A2AError(Reason.OVERLOADED, message, retry_after=1)
@@ -85,16 +81,16 @@ class OpenStreams:
         self._open.add(stream)
         self._idle.clear()
         self._owners[stream.owner] += 1
-        try:
-            yield
-        finally:
-            stream.end()
-            self._open.discard(stream)
-            if not self._open:
-                self._idle.set()
-            self._owners[stream.owner] -= 1
-            if not self._owners[stream.owner]:
-                del self._owners[stream.owner]  # owners come and go
+
+    def release(self, stream: OpenStream) -> None:
+        """Take the place of a stream that is over."""
+        stream.end()
+        self._open.discard(stream)
+        if not self._open:
+            self._idle.set()
+        self._owners[stream.owner] -= 1
+        if not self._owners[stream.owner]:
+            del self._owners[stream.owner]  # owners come and go
 
     def start(self) -> None:
         self._reaper = asyncio.create_task(self._reap(), name="slow readers")

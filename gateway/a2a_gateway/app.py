@@ -1,242 +1,108 @@
-"""The gateway put together: which door a request's path leads to (design 5; spec: DOOR-03, DOOR-07)."""
+"""The gateway as an aiohttp application (design 5; spec: DOOR-12).
+
+1. aiohttp's router asks `Everything`, which takes every path: what is served where the `Dispatcher` knows.
+2. The request passes through the middlewares, outermost first: bounds for slow clients, CORS, errors as answers. Those
+   of an application that has this one mounted stand before them.
+3. The `Dispatcher` finds the door: REST, JSON-RPC, an older version, a page. The door makes a call.
+4. The answer is a `Reply` or a `StreamReply`; aiohttp lets it write itself (`prepare`, `write_eof`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Final, NoReturn
+from collections.abc import Iterator
+from typing import Any, Final
 
-import orjson
 from aiohttp import web
-from google.protobuf.descriptor import ServiceDescriptor
+from yarl import URL
 
-from a2a_gateway import profiles
-from a2a_gateway.calls import Calls
-from a2a_gateway.cards.cards import Cards, Legacy
-from a2a_gateway.http.cors import ANYBODY, Cors
-from a2a_gateway.http.readers import Readers
-from a2a_gateway.http.replies import Answering, Reply
-from a2a_gateway.http.streams import Writings
-from a2a_gateway.jsonrpc import JsonRpc
-from a2a_gateway.older.draft.doors import DraftDoors
-from a2a_gateway.older.v0_3.cards import OldCards
-from a2a_gateway.older.v0_3.doors import OldDoors, Place
-from a2a_gateway.older.v0_3.openapi import OldRoutes
-from a2a_gateway.older.v0_3.rest import PREFIX
-from a2a_gateway.openapi.page import OpenApiPage
-from a2a_gateway.requests.headers import HeaderMap
-from a2a_gateway.requests.proxies import Proxies
-from a2a_gateway.rest import Rest
-from a2a_gateway.routing.annotations import Area, Root, check_collisions, draft_area, old_areas
-from a2a_gateway.routing.table import Table, Unknown, WrongVerb
+from a2a_gateway.dispatcher import Dispatcher, GatewayConfig
+from a2a_gateway.http.connection import connection_of
+from a2a_gateway.http.cors import Cors
+from a2a_gateway.http.open_streams import OpenStreams
+from a2a_gateway.http.replies import NextHandler
+from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.upstream import Upstream
-from a2a_proto import a2a_pb2, discovery_pb2
-from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
-from a2a_server.protocol.names import JSON
-from a2a_server.protocol.options import GatewayOptions
 
-A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
-DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
-
-Page = Callable[[web.BaseRequest], Awaitable[Reply]]
-
-_V1: Final = (PREFIX.strip("/"),)
-
-_GET = ("GET", "HEAD", "OPTIONS")
-_POST = ("OPTIONS", "POST")
-_ANY = ("DELETE", "GET", "HEAD", "OPTIONS", "POST")
-"""What the server as a whole understands."""
+OPEN_STREAMS: Final = web.AppKey("OPEN_STREAMS", OpenStreams)
 
 
-class Gateway:
-    """Answers HTTP requests by calling an upstream."""
+def create_app(upstream: Upstream, config: GatewayConfig) -> web.Application:
+    """Make the application that serves REST, JSON-RPC and older versions by calling an upstream.
 
-    def __init__(  # noqa: PLR0913 - all that can be chosen about it
-        self,
-        upstream: Upstream,
-        *,
-        base: str,
-        public_url: str = "",
-        options: GatewayOptions | None = None,
-        codes: ErrorCodes = "1.0.1",
-        services: Sequence[ServiceDescriptor] = (A2A,),
-        legacy_cards: Legacy | None = None,
-        tenants: Collection[str] = (),
-        legacy_waits: bool = True,
-        legacy_raw_files: bool = False,
-        documents: Mapping[str, bytes] | None = None,
-    ) -> None:
-        """`legacy_cards` lets 0.3 be served; the other two say how, where its clients leave it open.
+    Serve it with `http.server.HttpDoor`, which bounds slow clients, with aiohttp's own runner, or mount it in another
+    application (`add_subapp`).
+    """
+    streams, cors = OpenStreams(config.options), Cors(config.options.cors_origins)
+    dispatcher = Dispatcher(upstream, config, streams, cors)
+    everything = Everything(dispatcher)
+    app = web.Application(middlewares=[bounds, *([cors.middleware] if cors.on else []), everything.errors])
+    app.router.register_resource(everything)
+    app.cleanup_ctx.append(streams.watch)
+    app[OPEN_STREAMS] = streams
+    return app
 
-        `documents` are further pages of JSON by their paths, for anybody to read.
-        """
-        options = options or GatewayOptions()
-        self.readers = Readers(options)
-        self._upstream = upstream
-        proxies = Proxies(options.trusted_proxies, public_url, prefix=options.forwarded_prefix)
-        self._calls = Calls(
-            upstream=upstream,
-            options=options,
-            profile=replace(profiles.V1, codes=codes),
-            header_map=HeaderMap(options.forward_headers, options.forward_well_known),
-            proxies=proxies,
-            readers=self.readers,
-            cards=Cards(
-                base=base,
-                max_age=options.card_max_age,
-                others=options.upstream_doors,
-                form=options.card_form,
-                legacy=legacy_cards,
-                tenants=tenants,
-                vary=proxies.vary,
-            ),
-            cors=Cors(options.cors_origins),
-            writings=Writings(profiles.V1.codec, profiles.V1.last),
-        )
-        self._table = Table.of([*services, DISCOVERY])
-        self._rest = Rest(self._calls, self._table)
-        self._old_doors = (
-            OldDoors(self._calls, legacy_cards, tenants=tenants, waits=legacy_waits, raw_files=legacy_raw_files)
-            if legacy_cards is not None
-            else None
-        )
-        self._draft = DraftDoors(self._calls, options.draft_path) if "draft" in options.profiles else None
-        self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
-        roots: list[Root] = [_V1, *((tenant, *_V1) for tenant in tenants)]
-        self._own = Rest(self._calls, self._table.under(roots))
-        """What services have there themselves; nothing else there is theirs."""
-        self._reserved = (*self._old_paths, options.draft_path) if self._draft is not None else self._old_paths
-        self._jsonrpc = JsonRpc.of(self._calls, services, self._old_doors.jsonrpc if self._old_doors else None)
-        self._old_cards = OldCards.of(self._calls, legacy_cards) if legacy_cards is not None else None
-        self._cors = self._calls.cors
-        self._pages: dict[str, Page] = {
-            "/healthz": self._healthz,
-            "/readyz": self._readyz,
-            **{path: partial(_shown, document) for path, document in (documents or {}).items()},
-            "/openapi.json": OpenApiPage(
-                self._calls, self._table, [OldRoutes(self._old_doors.table)] if self._old_doors is not None else ()
-            ),
-        }
-        self._fixed: dict[str, Sequence[str]] = {**dict.fromkeys(self._pages, _GET), "/": _POST, "*": _ANY}
-        check_collisions(self._table.routes, self._fixed, self._areas(roots, options.draft_path))
 
-    def _areas(self, roots: Sequence[Root], draft_path: str) -> Sequence[Area]:
-        """What older versions have for themselves."""
-        old = old_areas(self._old_doors.table.routes, roots) if self._old_doors is not None else ()
-        return [*old, draft_area(draft_path)] if self._draft is not None else [*old]
+@web.middleware
+async def bounds(request: web.Request, handler: NextHandler) -> web.StreamResponse:
+    """Tell the connection when a request begins and ends; a stream tells its end itself."""
+    if (connection := connection_of(request)) is None:
+        return await handler(request)
+    connection.begin()
+    answer = await handler(request)
+    if not isinstance(answer, StreamReply):
+        connection.end(request.content)
+    if connection.ends:
+        answer.force_close()
+    return answer
 
-    async def start(self) -> None:
-        """Begin to look after streams."""
-        self.readers.start()
 
-    async def stop(self) -> None:
-        await self.readers.close()
+class Everything(web.AbstractResource):
+    """Takes every path, also the `*` of OPTIONS."""
 
-    async def __call__(self, request: web.BaseRequest) -> Answering:
-        """Answer one request."""
-        path, _, query = request.raw_path.partition("?")
-        if not path.startswith("/") and path != "*":  # the absolute form, as proxies send it
-            path = request.rel_url.raw_path or "/"
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        super().__init__()
+        self.dispatcher = dispatcher
+        self.route = web.ResourceRoute("*", self.handle, self, expect_handler=_read_later)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        return await self.dispatcher(request)
+
+    @web.middleware
+    async def errors(self, request: web.Request, handler: NextHandler) -> web.StreamResponse:
+        """Turn errors into answers."""
         try:
-            answer = await self._answer(request, path, query)
-        except ConnectionError:  # the client's: nobody is there to be told
+            # aiohttp's router asks nobody about a URL without a path, such as http://host.
+            return await (handler if request.rel_url.raw_path else self.handle)(request)
+        except (ConnectionError, web.HTTPException):  # the first is the client's: nobody is there to be told
             raise
-        except Exception as error:
-            if request.writer.output_size:  # half an answer is there, and no other can follow
-                raise
-            answer = self._refusal(path, error)(request, error)
-            if self._is_public(path):
-                answer.fields = [*answer.fields, *ANYBODY]
-        self._cors.mark(request, answer)
-        return answer
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            return self.dispatcher.refused(request, error)
 
-    async def _answer(self, request: web.BaseRequest, path: str, query: str) -> Answering:
-        verb = request.method
-        if verb == "OPTIONS":
-            return self._cors.preflight(request, self._verbs(path), public=self._is_public(path))
-        if path == "/":
-            return await self._jsonrpc(request, query) if verb == "POST" else _refuse(_POST)
-        if (page := self._pages.get(path)) is not None:
-            return await page(request) if verb in _GET else _refuse(_GET)
-        if path.startswith(self._reserved) and (place := self._place(path)) is not None:
-            return await place.serve(request, query)
-        try:
-            return await self._rest(request, path, query)
-        except Unknown as unknown:
-            nowhere = unknown
-        return await self._elsewhere(request, path, query, nowhere)
+    @property
+    def canonical(self) -> str:
+        return self.dispatcher.prefix or "/"
 
-    async def _elsewhere(self, request: web.BaseRequest, path: str, query: str, nowhere: Unknown) -> Answering:
-        """Where 1.0 has nothing there may be the root of a tenant of 0.3, or a card of 0.2."""
-        if (place := self._place(path)) is not None:
-            return await place.serve(request, query)
-        if self._old_cards is None or (answer := await self._old_cards(request, path, query)) is None:
-            raise nowhere
-        return answer
+    def add_prefix(self, prefix: str) -> None:
+        self.dispatcher.prefix = prefix + self.dispatcher.prefix
 
-    def _place(self, path: str) -> Place | None:
-        """What there is at a path that older versions have for their own: theirs, or what a service says to be there.
+    async def resolve(self, request: web.Request) -> tuple[web.UrlMappingMatchInfo, set[str]]:
+        return web.UrlMappingMatchInfo({}, self.route), {"*"}
 
-        Where they are not served it is nobody's tenant all the same (CONF-49).
-        """
-        if self._draft is not None and (place := self._draft.at(path)) is not None:
-            return place
-        if path.startswith(self._old_paths) and (self._old_doors is None or self._own.table.has(path)):
-            serve = partial(self._serve_own, path=path)
-            return Place(serve, self._own.refusal, partial(self._own.table.verbs, path))
-        return self._old_doors.at(path) if self._old_doors is not None else None
+    def raw_match(self, path: str) -> bool:
+        return path == self.canonical
 
-    async def _serve_own(self, request: web.BaseRequest, query: str, path: str) -> Answering:
-        return await self._own(request, path, query)
+    def get_info(self) -> Any:  # noqa: ANN401 - aiohttp's own type is private
+        return {"path": self.canonical}
 
-    def _refusal(self, path: str, error: Exception) -> Callable[[web.BaseRequest, Exception], Reply]:
-        """What tells an error in the shape of the version that a path is of, or is meant to be of."""
-        if (place := self._place(path)) is not None:
-            return place.refusal
-        if self._old_doors is not None and isinstance(error, Unknown) and self._old_doors.is_meant(path):
-            return self._old_doors.refusal
-        return self._rest.refusal
+    def url_for(self, **_: str) -> URL:
+        return URL(self.canonical)
 
-    def _is_public(self, path: str) -> bool:
-        """Whether any page may read what is there (CONF-77)."""
-        if (place := self._place(path)) is not None:
-            return place.is_public()
-        try:
-            return self._table.match("GET", path).route.method.containing_service is DISCOVERY
-        except (LookupError, A2AError):
-            return self._old_cards is not None and self._old_cards.is_public(path)
+    def __len__(self) -> int:
+        return 1
 
-    def _verbs(self, path: str) -> Sequence[str]:
-        if (verbs := self._fixed.get(path)) is not None:
-            return verbs
-        if (place := self._place(path)) is not None:
-            return place.verbs()
-        try:
-            return self._table.verbs(path)
-        except Unknown:
-            if self._old_cards is None or not (verbs := self._old_cards.verbs(path)):
-                raise
-            return verbs
-
-    async def _healthz(self, _: web.BaseRequest) -> Reply:
-        """Alive: the process answers."""
-        return _told({"status": "alive"})
-
-    async def _readyz(self, _: web.BaseRequest) -> Reply:
-        """Ready: calls would be served now."""
-        if await self._upstream.ready():
-            return _told({"status": "ready"})
-        raise A2AError(Reason.UNAVAILABLE, "Calls would not be served now.", retry_after=1)
+    def __iter__(self) -> Iterator[web.AbstractRoute]:
+        return iter((self.route,))
 
 
-def _refuse(verbs: Sequence[str]) -> NoReturn:
-    raise WrongVerb(verbs)
-
-
-async def _shown(document: bytes, _: web.BaseRequest) -> Reply:
-    return Reply(document, JSON, [("Cache-Control", "public, max-age=300")])
-
-
-def _told(value: object) -> Reply:
-    return Reply(orjson.dumps(value), JSON)
+async def _read_later(request: web.Request) -> None:
+    """Leave `Expect: 100-continue` to whoever reads the body: it may not be wanted."""

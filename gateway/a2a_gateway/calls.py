@@ -1,34 +1,33 @@
-"""One call for an HTTP request, whatever its binding: headers → context → upstream → answer."""
+"""One call for an HTTP request, whatever its binding: body, headers → context → upstream → answer (spec: DOOR-04)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from aiohttp import web
+from aiohttp import HttpVersion11, hdrs, web
 from google.api import annotations_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from multidict import istr
 
-from a2a_gateway.cards.cards import Cards
-from a2a_gateway.http.cors import Cors
+from a2a_gateway.cards.agent_card import Cards
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.readers import Place, Readers
-from a2a_gateway.http.replies import Flow
-from a2a_gateway.http.streams import Relay, Writings
+from a2a_gateway.http.open_streams import OpenStreams
+from a2a_gateway.http.streams import EventCache, StreamForm, StreamReply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import Violation, deadline_exceeded, refuse
+from a2a_server.protocol.errors import A2AError, Reason, Violation, deadline_exceeded, refuse
 from a2a_server.protocol.names import CURSOR, CURSOR_HEADER, CURSOR_PARAMETER, VERSION, VERSION_HEADER
 from a2a_server.protocol.options import GatewayOptions
 
@@ -38,9 +37,11 @@ Beside = Mapping[str, tuple[str, ...]]
 
 NOTHING: Beside = MappingProxyType({})
 
-_VERSION = istr(VERSION_HEADER)  # as a multidict finds it in a third of the time
+_VERSION = istr(VERSION_HEADER)
 
 _MOST_PARAMETERS = 1000
+_CODINGS = ((hdrs.CONTENT_ENCODING, "identity"), (hdrs.TRANSFER_ENCODING, "chunked"))
+"""What may be said about the body's encoding; aiohttp undoes chunks and would pass other codings on as they are."""
 
 
 class Told(NamedTuple):
@@ -49,10 +50,6 @@ class Told(NamedTuple):
     json: bytes
     message: Message
     headers: Sequence[tuple[str, str]]
-
-
-new_told: Final[Callable[[tuple[bytes, Message, Sequence[tuple[str, str]]]], Told]] = partial(tuple.__new__, Told)
-"""Made at once, in a third of the time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +61,9 @@ class Calls:
     profile: Profile
     header_map: HeaderMap
     proxies: Proxies
-    readers: Readers
+    streams: OpenStreams
     cards: Cards
-    cors: Cors
-    writings: Writings
+    events: EventCache
 
     async def unary(
         self,
@@ -85,7 +81,7 @@ class Calls:
         extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
         codec = self.profile.codec
         encode = codec.encode_kept if reads(method) else codec.encode
-        return new_told((encode(told), told, extra))
+        return Told(encode(told), told, extra)
 
     def fields(self, request: web.BaseRequest, answer: UpstreamAnswer) -> Sequence[tuple[str, str]]:
         """What goes with an answer."""
@@ -100,21 +96,13 @@ class Calls:
         *,
         frames: Frames,
         beside: Beside = NOTHING,
-    ) -> Flow:
-        kind = GetMessageClass(method.output_type)
-        place = Place(request, frames.comment)
-        with self.readers.admit(place, self.proxies.client(request)):
-            stream = await self.upstream.stream(method, message, self.context(request, query, beside))
-            relay = Relay(
-                place=place,
-                frames=frames,
-                kind=kind,
-                writings=self.writings,
-                profile=self.profile,
-                extra=self.cors.fields(request),
-                echo=self.profile.echo(request.headers),
-            )
-            return await relay.run(stream)
+    ) -> StreamReply:
+        slot = self.streams.admit(request, self.proxies.client(request), frames.comment)
+        stream = await self.upstream.stream(method, message, self.context(request, query, beside))
+        form = StreamForm(frames, GetMessageClass(method.output_type), self.events, self.profile)
+        reply = StreamReply(slot, form)
+        await reply.open(stream)
+        return reply
 
     def context(self, request: web.BaseRequest, query: Query, beside: Beside = NOTHING) -> CallContext:
         """What goes with a message: what the request says, and what is said about it."""
@@ -170,3 +158,45 @@ def query_of(text: str) -> Query:
         refuse([Violation("query", "must be UTF-8, percent-encoded")])
     except ValueError:
         refuse([Violation("query", f"must have at most {_MOST_PARAMETERS} parameters")])
+
+
+async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
+    """Return the whole body, or refuse it as soon as it is known to be too large, too slow or encoded."""
+    headers = request.headers
+    for name, known in _CODINGS:
+        if name in headers and (coding := headers[name]).lower() != known:
+            text = f'Send the body as it is; {name} is "{coding[:100]}".'
+            raise A2AError(Reason.ENCODING_NOT_SUPPORTED, text)
+    content = request.content
+    if content.is_eof() and content.total_bytes <= options.max_body_bytes:  # it came with the headers, as most do
+        return content.read_nowait()
+    if (request.content_length or 0) > options.max_body_bytes or content.is_eof():
+        raise _too_large(options)
+    await _ask_for_body(request)
+    try:
+        return await asyncio.wait_for(_read_slowly(request, options), options.body_timeout)
+    except TimeoutError:
+        text = f"The body did not arrive within {options.body_timeout:g} seconds."
+        raise A2AError(Reason.REQUEST_TIMEOUT, text) from None
+    except web.RequestPayloadError:
+        raise A2AError(Reason.INVALID_REQUEST, "The body is not well-formed HTTP/1.1.") from None
+
+
+async def _ask_for_body(request: web.BaseRequest) -> None:
+    """Tell a client to go on that waits for a word before it sends a large body (RFC 9110, 10.1.1)."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.version == HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # the answer itself has not begun
+
+
+async def _read_slowly(request: web.BaseRequest, options: GatewayOptions) -> bytes:
+    body = bytearray()
+    while chunk := await request.content.readany():
+        body += chunk
+        if len(body) > options.max_body_bytes:
+            raise _too_large(options)
+    return bytes(body)
+
+
+def _too_large(options: GatewayOptions) -> A2AError:
+    return A2AError(Reason.BODY_TOO_LARGE, f"The body may have at most {options.max_body_bytes} bytes.")

@@ -13,10 +13,9 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.calls import Calls, Query, query_of
-from a2a_gateway.http import body
+from a2a_gateway.calls import Calls, Query, query_of, read_body
 from a2a_gateway.http.frames import Frames, JsonRpcFrames, JsonRpcLines
-from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
 from a2a_server.protocol.codec import NotJson, loads
@@ -62,7 +61,7 @@ class Older(Protocol):
         """Whether a request whose body, or what there is of it, is this value is of such a version."""
         ...
 
-    async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> Answering: ...
+    async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> web.StreamResponse: ...
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply: ...
 
@@ -80,7 +79,7 @@ class JsonRpc:
         rpcs = [rpc for service in services for rpc in service.methods]
         return cls(calls, {rpc.name: Method(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
 
-    async def __call__(self, request: web.BaseRequest, query: str) -> Answering:
+    async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         request_id, value = NULL, None
         try:
             value = await read(request, self.calls.options)
@@ -91,7 +90,7 @@ class JsonRpc:
                 return self.older.refusal(error, request_id)
             return refusal(self.calls.profile, error, request_id)
 
-    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> Answering:
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
         parameters, method = query_of(query), self.methods.get(envelope.method)
         if method is None:
             if self.older is not None and self.older.means(request, query, {"method": envelope.method}):  # CONF-52
@@ -109,7 +108,7 @@ class JsonRpc:
 
 async def read(request: web.BaseRequest, options: GatewayOptions) -> object:
     """The body of a request as JSON."""
-    raw = await body.read(request, options)
+    raw = await read_body(request, options)
     must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (JSON, A2A_JSON))
     try:
         return loads(raw, max_depth=options.max_depth)

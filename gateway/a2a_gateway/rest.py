@@ -8,9 +8,9 @@ from functools import lru_cache
 from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor
 
-from a2a_gateway.calls import Calls, query_of, versions_asked
-from a2a_gateway.http import body, frames
-from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.calls import Calls, query_of, read_body, versions_asked
+from a2a_gateway.http import frames
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind, content_of
 from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
@@ -31,7 +31,7 @@ class Rest:
     calls: Calls
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Answering:
+    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         route, _ = match = self.table.match(request.method, path)
         method, accepted = route.method, accepted_types(request.headers)
@@ -61,7 +61,7 @@ async def body_of(request: web.BaseRequest, route: Route, options: GatewayOption
         return b""
     if route.body:  # otherwise it will be ignored, whatever it is
         must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
-    return await body.read(request, options)
+    return await read_body(request, options)
 
 
 def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Reply:

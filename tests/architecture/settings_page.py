@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from a2a_server.cli.printing import Entry, credential, groups
+from a2a_server.cli.configuration import SettingEntry, credential, groups
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 RENEWAL = ".venv/bin/python -m tests.architecture.settings_page"
@@ -17,19 +17,19 @@ HEAD = f"""\
 
 <!-- Made by `{RENEWAL}`. -->
 
-Every setting, its default and its meaning, as `a2ad config --example` prints them;
-[operating.md](operating.md#settings) says where they are taken from. `limits.running_turns` is
-`A2A_LIMITS__RUNNING_TURNS` in the environment, where lists are separated by commas or written as JSON arrays.
+Every setting with its default and its meaning, as `a2ad config --example` prints them.
+[operating.md](operating.md#settings) says where the server takes their values from. In the environment,
+`limits.running_turns` is `A2A_LIMITS__RUNNING_TURNS`, and lists are separated by commas or written as JSON arrays.
 
-What cannot be worked with stops the start, with a line for each fault. The exit status is 2 when the command line, a
-setting or the agent is wrong, and 1 when something else is in the way: a port that is taken, a store that cannot be
-opened, a file of `tls`, `upstream` or `gateway.card` that is of no use.
+The server refuses to start with an invalid setting and prints one line for each fault. The exit status is 2 if the
+command line, a setting or the agent is wrong. It is 1 if something else is in the way: a port that is taken, a store
+that cannot be opened, or a file of `tls`, `upstream` or `gateway.card` that cannot be used.
 """
 
 CREDENTIALS = """\
 ## `[[auth.tokens]]` and `[[auth.api_keys]]`
 
-A table for each credential; `a2ad token` makes one.
+One table for each credential. `a2ad token` prints one.
 """
 
 
@@ -48,7 +48,7 @@ def _sections() -> Iterator[str]:
             yield _table("such as", credential())
 
 
-def _table(value: str, entries: Iterable[Entry]) -> str:
+def _table(value: str, entries: Iterable[SettingEntry]) -> str:
     rows = [f"| | {value} | |", "|---|---|---|"]
     rows += [f"| `{entry.name}` | `{entry.value}` | {_escaped(entry.meaning)} |" for entry in entries]
     return "\n".join(rows) + "\n"

@@ -1,4 +1,4 @@
-"""Names on the wire stand in one file."""
+"""Names on the wire stand in one file, and private names of grpc are used in one other."""
 
 from __future__ import annotations
 
@@ -43,3 +43,28 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
             text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
             if isinstance(text, str):
                 yield node.lineno, text
+
+
+def test_private_names_of_grpc_are_used_in_one_file() -> None:
+    using = {str(path.relative_to(ROOT)) for path in SOURCES if any(_private(ast.parse(path.read_text())))}
+    assert using == {"a2a_server/transport/grpc/accepting.py"}
+
+
+def _private(tree: ast.Module) -> Iterator[str]:
+    """Private names of others, in a module that imports grpc; those of `self` are the module's own."""
+    nodes = list(ast.walk(tree))
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    if not any(module.partition(".")[0].startswith("grpc") for module in modules):
+        return
+    yield from (module for module in modules if module.startswith("grpc") and "._" in module)
+    for node in nodes:
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls")):
+                pass
+            case ast.Attribute(attr=name) | ast.Constant(value=str(name)) if _is_private(name):
+                yield name
+
+
+def _is_private(text: str) -> bool:
+    return (text.startswith("grpc.") and "._" in text) or (text.startswith("_") and text[1:2].isalpha())

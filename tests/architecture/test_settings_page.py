@@ -1,6 +1,6 @@
 """docs/settings.md says of every setting what the code says of it."""
 
-from a2a_server.cli.printing import groups
+from a2a_server.cli.configuration import groups
 from a2a_server.settings.sources import known
 from tests.architecture.settings_page import PAGE, RENEWAL, page
 

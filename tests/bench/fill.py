@@ -9,9 +9,7 @@ from pathlib import Path
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.authenticator import ANONYMOUS
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.kept import Head, Lease
-from a2a_server.ports.write import Write
+from a2a_server.ports.records import Entry, Lease, TaskHead, Write
 from tests.bench.requests import TEXT, message
 from tests.support.house import Ids, Scope, SqliteStore, apply_status, artifact_event, status_event, text_part
 
@@ -71,7 +69,7 @@ def _writes(count: int) -> Iterator[Write]:
             expected=0,
             epoch=1,
             entries=[Entry.of(number, event) for number, event in enumerate(events, 1)],
-            head=Head(head.SerializeToString(), head.context_id, head.status.state, at),
+            head=TaskHead(head.SerializeToString(), head.context_id, head.status.state, at),
             artifacts=shelf.SerializeToString(),
             claim=Lease("bench", at),
         )

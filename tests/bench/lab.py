@@ -51,6 +51,11 @@ class Lab:
         self._home = home.resolve()
         self._count = 0
 
+    @property
+    def compiled(self) -> bool:
+        """Whether the server that is measured was compiled."""
+        return any((self._home / "a2a_server").rglob("*.so"))
+
     def place(self, name: str) -> Path:
         """A path that was not used before."""
         self._count += 1

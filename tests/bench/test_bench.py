@@ -47,6 +47,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     assert os.sched_getaffinity(0) == before
 
 
+@pytest.mark.long
 def test_both_servers_answer_alike_and_take_load(lab: Lab) -> None:
     with lab.ours("memory") as ours, lab.sdk("memory") as sdk:
         equality.check(ours, sdk)
@@ -58,6 +59,7 @@ def test_both_servers_answer_alike_and_take_load(lab: Lab) -> None:
         assert 0 < load.first <= load.latency < load.seconds
 
 
+@pytest.mark.long
 def test_http_doors_answer_alike_and_take_load(lab: Lab) -> None:
     with lab.ours("memory") as ours, lab.sdk("memory", http=True, legacy=True) as sdk:
         equality.check(ours, sdk, doors=DOORS)
@@ -75,6 +77,7 @@ def test_http_doors_answer_alike_and_take_load(lab: Lab) -> None:
             assert perform(server, task_stage(server, show), audience=5, events=4).events in {20, 25}
 
 
+@pytest.mark.long
 def test_a_gateway_of_its_own_answers_as_its_server_does(lab: Lab) -> None:
     with lab.ours("memory") as server, lab.ours("memory") as other, lab.gateway(server) as gateway:
         equality.check(gateway, other, doors=DOORS)

@@ -16,8 +16,7 @@ import uvloop
 from joserfc.jwk import ECKey
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.push_sender import Notice
+from a2a_server.ports.push import Notice, PushConfig
 from tests.support.house import Addresses, Signer, SystemClock, WebhookPolicy, WebhookSender
 
 COUNT = 10_000
@@ -62,7 +61,7 @@ async def _measure(sender: WebhookSender, port: int, name: str, at_once: int) ->
 
     async def work() -> None:
         for number in numbers:
-            made = Notice(Hook(config), "t-41", number, f"d-{number}", 1, "application/a2a+json", BODY)
+            made = Notice(PushConfig(config), "t-41", number, f"d-{number}", 1, "application/a2a+json", BODY)
             assert (await sender.send(made)).delivered
 
     began, used = time.perf_counter(), time.process_time()

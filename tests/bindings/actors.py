@@ -10,13 +10,10 @@ import grpc
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.records import Entry, Write
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.ports.write import Write
 from a2a_server.protocol.errors import Violation
 from tests.support.house import Call, Core, Limits, Scope, UnaryOperation
 from tests.support.world import Refusal, World, refusal
@@ -181,7 +178,7 @@ async def ask(core: Core, name: str, request: Message) -> Any:
 
 
 async def log_of(core: Core, task_id: str) -> Sequence[Entry]:
-    return await core.shop.store.entries(task_id, 0, 1_000_000)
+    return await core.services.store.entries(task_id, 0, 1_000_000)
 
 
 def statuses(entries: Sequence[Entry]) -> list[str]:
@@ -202,9 +199,11 @@ async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
 async def at_rest(world: World) -> None:
     """Wait until nothing is left of any call or turn."""
     core, streams, http = world.core, world.pipeline.streams, world.http
-    await until(lambda: not (core.runs.live or core.shop.log.watched or streams.count or core.shop.slots.running))
+    await until(
+        lambda: not (core.live_turns or core.services.log.watched or streams.count or core.services.slots.running)
+    )
     if http is not None:
-        await until(lambda: not http.gateway.readers.count)
+        await until(lambda: not http.streams.count)
 
 
 async def begun(world: World) -> str:

@@ -1,8 +1,8 @@
-"""What all tests through the doors share: every scenario goes through each door, and over each kind of store.
+"""What all tests through the doors share: every scenario goes through each door, over the default store.
 
-A test that names `store` runs over both stores through the gRPC door, and over the one in memory through the others:
-doors do not know stores. What only one door can show says so with `only_through` or `not_through`, and why; files
-that do without `serving` open their own doors, being about one door's own ways.
+With `--all` a test that names `store` goes through each door over each store. What only one door can show says so with
+`only_through` or `not_through`, and why; files that do without `serving` open their own doors, being about one door's
+own ways.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import structlog
 from a2a_server.ports.store import Store
 from tests.support import world
 from tests.support.doors import DOORS, Door
+from tests.support.effort import all_of_it
 from tests.support.house import MemoryStore, SqliteStore
 
-STORES = ("memory", "sqlite")
+STORES = ("sqlite", "memory")
+"""The first is what a server uses that was told nothing."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -28,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    stores = STORES if "store" in metafunc.fixturenames else ()
+    stores = (STORES if all_of_it() else STORES[:1]) if "store" in metafunc.fixturenames else ()
     if getattr(metafunc.module, "serving", None) is not world.serving:
         if stores:
             metafunc.parametrize("store", stores, indirect=True)
@@ -37,21 +39,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if not stores:
         metafunc.parametrize("door", doors, indirect=True)
         return
-    pairs = [(door, store) for door in doors for store in (stores if door == "grpc" else stores[:1])]
+    pairs = [(door, store) for door in doors for store in stores]
     metafunc.parametrize(("door", "store"), pairs, indirect=True)
 
 
 def doors_of(test: pytest.Item) -> Iterable[Door]:
     """The doors that a test goes through; in marks `rest` stands for the near one and the far one.
 
-    Of the far doors each test takes one, by its name: they differ in what was compared through the near ones already.
+    Of the far doors each test takes one, by its name, unless everything is wanted: they differ in what was compared
+    through the near ones already.
     """
     only, never = (
         {door for mark in test.iter_markers(name) for door in mark.args if mark.kwargs["why"]}
         for name in ("only_through", "not_through")
     )
-    far = DOORS[3 + zlib.crc32(test.name.encode()) % 2]
-    for door in (*DOORS[:3], far):
+    far = DOORS[3:] if all_of_it() else (DOORS[3 + zlib.crc32(test.name.encode()) % 2],)
+    for door in (*DOORS[:3], *far):
         names = {door, door.partition("-")[0]}
         if (not only or names & only) and not names & never:
             yield door

@@ -8,8 +8,7 @@ from typing import Any
 
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Agent, Outlet
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import AgentPort, Outlet, TurnRequest
 from tests.bindings.actors import COMPLETED, Actor, chunk, log_of, status
 from tests.support.world import World, serving
 from tests.unit.gateway.upstreams import Kind, rpc, upstream_of
@@ -18,7 +17,7 @@ Numbered = list[tuple[int, pb.StreamResponse]]
 
 
 @asynccontextmanager
-async def place(agent: Agent, kind: Kind, **options: Any) -> AsyncIterator[tuple[World, Upstream]]:
+async def place(agent: AgentPort, kind: Kind, **options: Any) -> AsyncIterator[tuple[World, Upstream]]:
     async with serving(agent, **options) as world, upstream_of(kind, world) as upstream:
         yield world, upstream
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.records import Write
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.ports.write import Write
 from tests.bindings.actors import COMPLETED, Actor, chunk, log_of, status, texts, watch_writes
 from tests.support.house import MemoryStore, fold
 from tests.support.world import kinds, say, serving

@@ -7,10 +7,8 @@ import asyncio
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     AUTH,
     COMPLETED,

@@ -10,11 +10,9 @@ import grpc
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import ANONYMOUS
-from a2a_server.ports.plan import Plan
 from a2a_server.ports.store import StaleWrite, Store
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     AUTH,
@@ -44,7 +42,7 @@ from tests.bindings.actors import (
     waiting,
     watch_calls,
 )
-from tests.support.house import Limits, Scope, Unattended
+from tests.support.house import IdleTask, Limits, Scope
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
 NOW = {"return_immediately": True}
@@ -159,7 +157,7 @@ async def test_a_task_that_waits_for_its_turn_can_be_canceled_and_never_runs(sto
         third = await world.send(say(configuration=NOW))
         assert (await world.get(second.id)).status.state == SUBMITTED
         assert (await cancel(world, second.id)).status.state == CANCELED
-        assert world.core.shop.slots.waiting == 1
+        assert world.core.services.slots.waiting == 1
         gate.open()
         await world.reaches(third.id, COMPLETED)
         assert [request.task_id for request in agent.requests] == [first.id, third.id]
@@ -451,7 +449,7 @@ async def test_messages_that_wait_are_canceled_with_the_task(store: Store) -> No
         assert (await cancel(world, task.id)).status.state == CANCELED
         assert (await more).status.state == CANCELED
         assert len(agent.requests) == 1
-        assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)
+        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)
         await at_rest(world)
 
 
@@ -461,8 +459,8 @@ async def test_a_direct_turn_has_no_task_to_cancel() -> None:
     async with serving(waiting(gate, plan=Plan(direct=True))) as world:
         waiter = asyncio.ensure_future(world.send(say()))
         await gate.reached.wait()
-        (task_id,) = world.core.runs.live
-        assert (await refused(cancel(world, task_id))).reason == "TASK_NOT_FOUND"
+        (live,) = world.core.live_turns
+        assert (await refused(cancel(world, live.task_id))).reason == "TASK_NOT_FOUND"
         gate.open()
         assert (await waiter).status.state == COMPLETED
 
@@ -478,10 +476,10 @@ async def test_a_cancel_that_lost_a_race_leaves_subscribers_alone(store: Store) 
         task = await world.send(say())
         stream = world.stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task.id))
         items = [await anext(aiter(stream))]
-        record = await world.core.runs.find(Scope("", ANONYMOUS), task.id)
+        record = await world.core.services.find(Scope("", ANONYMOUS), task.id)
         await world.send(say("not yet", task_id=task.id))
         with pytest.raises(StaleWrite):
-            await Unattended(world.core.shop, Scope("", ANONYMOUS), record).move(CANCELED)
+            await IdleTask(world.core.services, Scope("", ANONYMOUS), record).move(CANCELED)
         await world.send(say("end", task_id=task.id))
         items += [item async for item in stream]
         assert kinds(items) == ["task", "WORKING", "AUTH_REQUIRED", "WORKING", "COMPLETED"]

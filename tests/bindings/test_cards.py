@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, discovery_pb2_grpc
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.ports.agent import Agent
+from a2a_server.ports.agent import AgentPort
 from a2a_server.serve import running
 from a2a_server.settings import Settings
 from tests.support.house import required_violations
@@ -31,7 +31,9 @@ def hashed(secret: str) -> str:
 
 
 @asynccontextmanager
-async def card_of(agent: Agent | None = None, **settings: Any) -> AsyncIterator[tuple[pb.AgentCard, grpc.aio.Channel]]:
+async def card_of(
+    agent: AgentPort | None = None, **settings: Any
+) -> AsyncIterator[tuple[pb.AgentCard, grpc.aio.Channel]]:
     """The card, without any credentials, and a channel to where it says the agent is."""
     chosen = Settings(**{"grpc": "127.0.0.1:0", "http": "127.0.0.1:0", "store": "memory:", **settings})
     async with running(chosen, agent or Stage().agent) as server:
@@ -83,7 +85,7 @@ async def test_behind_a_proxy_the_card_says_what_the_operator_says() -> None:
 @pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_an_agents_own_idea_of_its_interfaces_is_not_believed() -> None:
     class Boaster:
-        def __init__(self, agent: Agent) -> None:
+        def __init__(self, agent: AgentPort) -> None:
             self._agent = agent
 
         def __getattr__(self, name: str) -> Any:

@@ -13,8 +13,8 @@ from google.rpc import error_details_pb2, status_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Extension, Turn
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.store import Record, StoreUnavailable
-from a2a_server.ports.write import Write
+from a2a_server.ports.records import Write
+from a2a_server.ports.store import StoredTask, StoreUnavailable
 from tests.support.calls import every_call
 from tests.support.house import MemoryStore, Scope
 from tests.support.stage import Stage
@@ -192,7 +192,7 @@ class Failing(MemoryStore):
         super().__init__()
         self.error = error
 
-    async def load(self, scope: Scope, task_id: str) -> Record | None:
+    async def load(self, scope: Scope, task_id: str) -> StoredTask | None:
         raise self.error
 
     async def commit(self, write: Write) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from a2a_server.ports.authenticator import Caller
-from a2a_server.whereabouts import reachable
+from a2a_server.serve.parts import reachable
 from tests.support.house import Address
 from tests.support.http import SEND, get, house, once, port_of, post, wire
 from tests.support.stage import Stage

@@ -19,7 +19,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded
 from a2a_server.protocol.options import GatewayOptions
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
-from tests.support.house import Address, Gateway, HttpDoor
+from tests.support.house import Address, GatewayConfig, HttpDoor, create_app
 from tests.support.http import SEND, get, once, post
 from tests.support.http import Answer as Told
 
@@ -74,14 +74,11 @@ class LateStream:
 @asynccontextmanager
 async def refusing(upstream: Refusing, codes: Codes = "1.0.1") -> AsyncIterator[int]:
     door = HttpDoor(Address("127.0.0.1", 0).listen("http"), GatewayOptions())
-    gateway = Gateway(upstream, base="http://a.example", codes=codes)
-    await gateway.start()
-    await door.open(gateway)
+    await door.open(create_app(upstream, GatewayConfig(base="http://a.example", codes=codes)))
     try:
         yield door.port
     finally:
         await door.close()
-        await gateway.stop()
 
 
 def rpc(method: str, params: bytes = b'{"id":"t"}') -> bytes:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.serve import relaying
 from a2a_server.settings import Settings
-from a2a_server.transport.grpc.tls import server_context
+from a2a_server.transport.certificates import server_context
 from tests.support.certificates import self_signed
 from tests.support.house import Address, MemoryStore, StartError, Tls
 from tests.support.http import get, house, once, port_of, post, wire
@@ -194,7 +194,7 @@ def test_a_port_is_taken_before_anybody_is_served() -> None:
 
 @pytest.mark.req("DOOR-09")
 def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(StartError, match=r"http: 192\.0\.2\.1:8080 is no address of this machine"):
+    with pytest.raises(StartError, match=r"http: 192\.0\.2\.1:8080 is not an address of this machine"):
         Address("192.0.2.1", 8080).listen("http")
     with pytest.raises(StartError, match=r"http: nowhere\.invalid is not a known host name"):
         Address("nowhere.invalid", 8080).listen("http")

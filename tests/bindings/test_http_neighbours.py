@@ -8,15 +8,14 @@ import pytest
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.app import A2A
-from a2a_gateway.cards.cards import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.routing.annotations import RouteError
 from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.cards import superset
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
-from tests.support.house import Gateway
+from tests.support.house import A2A, GatewayConfig, create_app
 from tests.support.http import get, once
 from tests.unit.gateway.scratch.library import of_source
 
@@ -66,9 +65,8 @@ BESIDE = [
 ]
 
 
-def put_together(service: ServiceDescriptor) -> Gateway:
-    return Gateway(
-        Scripted(),
+def put_together(service: ServiceDescriptor) -> None:
+    config = GatewayConfig(
         base="http://a.example",
         options=GatewayOptions(profiles=("draft",), draft_path="/d/raft"),
         services=(A2A, service),
@@ -76,6 +74,7 @@ def put_together(service: ServiceDescriptor) -> Gateway:
         tenants=["north"],
         documents={"/keys.json": b"{}"},
     )
+    create_app(Scripted(), config)
 
 
 @pytest.mark.parametrize(("rule", "reason"), REFUSED, ids=[row[0] for row in REFUSED])

@@ -12,15 +12,16 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.support import world
 from tests.support.door_upstream import event
 from tests.support.doors import Door, http_door, upstream_for
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
-from tests.support.house import Call, Entries
+from tests.support.house import Call
 from tests.support.http import get, once, post
 from tests.support.stage import Stage
+from tests.support.yielding import Batches, yielding
 
 LINES = "Accept: application/x-ndjson"
 RPC = b'{"jsonrpc":"2.0","id":"s","method":"SubscribeToTask","params":{"id":"t"}}'
@@ -32,7 +33,8 @@ TOLD = b'{"artifactUpdate":{"taskId":"t","contextId":"c","artifact":{"artifactId
 async def failing(error: A2AError) -> AsyncIterator[world.World]:
     """A server whose subscriptions have one event, and fail."""
 
-    async def subscribe(call: Call, request: Message) -> AsyncIterator[Entries]:
+    @yielding
+    async def subscribe(call: Call, request: Message) -> Batches:
         yield [Entry.of(7, FIRST)]
         raise error
 
@@ -79,7 +81,7 @@ async def test_an_error_behind_the_first_event_is_the_last_frame(row: Row, codes
     async with failing(error) as server:
         for way in doors:
             async with (
-                upstream_for(way, server.pipeline, server.core.shop.store, server.port) as upstream,
+                upstream_for(way, server.pipeline, server.core.services.store, server.port) as upstream,
                 http_door(upstream, codes=codes) as door,
             ):
                 for request, (prefix, told) in frames(row, codes).items():

@@ -9,9 +9,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.ports.kept import Once
+from a2a_server.ports.records import Receipt, Write
 from a2a_server.ports.store import Store
-from a2a_server.ports.write import Write
 from tests.support.calls import SOON, key
 from tests.support.house import Limits, MemoryStore, Scope
 from tests.support.stage import Stage, texts
@@ -127,7 +126,7 @@ async def test_a_twin_of_a_task_that_is_just_being_made_waits_for_it(configurati
             await asyncio.sleep(0)
         twin = asyncio.ensure_future(world.send(request, metadata=key()))
         streamed = asyncio.ensure_future(world.stream(request, metadata=key()))
-        while world.core.shop.log.watched and world.pipeline.streams.count == 0:  # noqa: ASYNC110 - as above
+        while world.core.services.log.watched and world.pipeline.streams.count == 0:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
         assert not twin.done()
         store.open_to_all.set()
@@ -195,7 +194,7 @@ async def test_a_message_joins_an_agent_that_never_stops_talking(store: Store) -
 class Forgetful(MemoryStore):
     """Does not recall receipts, as if each had been left in the very moment after the question."""
 
-    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Receipt | None:
         return None
 
 

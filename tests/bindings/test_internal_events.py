@@ -6,9 +6,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.ports.agent import InternalEvent, Outlet
+from a2a_server.ports.agent import InternalEvent, Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import COMPLETED, Actor, log_of, status
 from tests.support.world import kinds, say, serving
 

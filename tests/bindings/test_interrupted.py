@@ -9,16 +9,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.operations.log.log import Channel, Reader
-from a2a_server.operations.turns.job import Job
-from a2a_server.operations.turns.outlet import TurnOutlet
-from a2a_server.operations.turns.run import Run
-from a2a_server.operations.turns.subject import Subject
-from a2a_server.operations.turns.ticket import Ticket
-from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import AUTH, COMPLETED, INPUT, REJECTED, WORKING, Actor, Gate, asking, at_rest, status, until
 from tests.support.world import ByHeader, as_user, kinds, refused, say, serving
 
@@ -70,14 +62,10 @@ async def test_authorization_is_asked_for_by_a_task_with_an_explanation(store: S
         stream = world.stub.SendStreamingMessage(say())
         items = aiter(stream)
         assert kinds([await anext(items) for _ in range(3)]) == ["task", "WORKING", "AUTH_REQUIRED"]
-        await at_rest_but_streams(world.core.runs.live)
+        await until(lambda: not world.core.live_turns)
         assert world.pipeline.streams.count == 1  # it stays open, though no turn is running any more
         stream.cancel()
         await at_rest(world)
-
-
-async def at_rest_but_streams(live: dict[str, Run]) -> None:
-    await until(lambda: not live)
 
 
 @pytest.mark.req("INTR-05", "INTR-06")
@@ -150,23 +138,27 @@ async def test_a_waiting_task_costs_nothing(store: Store, stop: pb.TaskState) ->
     async def act(request: TurnRequest, outlet: Outlet) -> None:
         outlet.emit(status(stop, "And?"))
 
-    kept = (Run, Subject, TaskWriter, TurnOutlet, Channel, Reader, Ticket, Job, TurnRequest)
-    gc.collect()
-    others = {id(thing) for thing in gc.get_objects() if isinstance(thing, kept)}  # what earlier tests still hold
+    def of_turns() -> list[object]:
+        """What the rooms of turns and logs have made, and what agents are given."""
+        gc.collect()
+        rooms = ("a2a_server.operations.turns", "a2a_server.operations.log", TurnRequest.__module__)
+        return [thing for thing in gc.get_objects() if str(type(thing).__module__).startswith(rooms)]
+
     async with serving(Actor(act), store=store) as world:
-        world_agent = world.core.shop.agent
+        world_agent = world.core.services.agent
         assert isinstance(world_agent, Actor)
         await world.send(say())  # then gRPC has its own tasks
         await at_rest(world)
         tasks = len(asyncio.all_tasks())
+        world_agent.requests.clear()
+        others = of_turns()  # of the server itself, and what earlier tests still hold
         for number in range(20):
             await (world.send(say()) if number % 2 else world.send(say(configuration={"return_immediately": True})))
         await at_rest(world)
         await until(lambda: len(asyncio.all_tasks()) <= tasks)
         world_agent.requests.clear()
-        gc.collect()
-        left = [thing for thing in gc.get_objects() if isinstance(thing, kept) and id(thing) not in others]
-        assert [type(thing).__name__ for thing in left] == []
+        known = set(map(id, others))
+        assert [type(thing).__name__ for thing in of_turns() if id(thing) not in known] == []
 
 
 @pytest.mark.req("INTR-01", "STAT-02")

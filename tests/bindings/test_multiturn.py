@@ -10,9 +10,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     COMPLETED,
@@ -235,7 +234,7 @@ async def test_a_message_to_a_running_task_gets_the_next_turn(store: Store) -> N
         assert [request.message.parts[0].text for request in agent.requests] == ["one", "two", "three"]
         assert [texts(artifact) for artifact in answers[2].artifacts] == [["one"], ["two"], ["three"]]
         assert [answer.status.state for answer in answers] == [COMPLETED] * 3
-        assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)
+        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)
         await at_rest(world)
 
 

@@ -89,7 +89,7 @@ async def before_the_wait(world: World, task: pb.Task) -> int:
     """The number of the last event before the agent waits."""
     async with asyncio.timeout(10):
         while True:
-            last = (await world.core.shop.store.entries(task.id, 0, 100))[-1]
+            last = (await world.core.services.store.entries(task.id, 0, 100))[-1]
             if last.event.status_update.status.HasField("message"):
                 return last.number
             await asyncio.sleep(0.002)
@@ -103,7 +103,7 @@ async def test_a_config_made_on_a_finished_task_is_kept_and_gets_nothing(store: 
         assert await get(world, task.id, "late") == made
         await asyncio.sleep(QUIET)
         assert not client.received
-        assert await store.next_debt() is None
+        assert await store.next_due() is None
 
 
 @pytest.mark.req("SEND-07", "DELV-01", "PUSH-12")
@@ -176,14 +176,14 @@ async def test_deleting_ends_what_is_under_way(store: Store) -> None:
         task = await world.send(say(skill="ask", configuration=asking))
         await happened(asked)
         await delete(world, task.id, "c")
-        relay = world.core.shop.relay
+        relay = world.core.services.relay
         assert relay is not None
         assert relay.counters.under_way == 0
         await happened(gone)
         await world.send(say("red", task_id=task.id))
         await asyncio.sleep(QUIET)
         assert len(connections) == 1
-        assert await store.next_debt() is None
+        assert await store.next_due() is None
 
 
 @pytest.mark.req("PUSH-03", "PUSH-09")

@@ -17,7 +17,7 @@ from tests.support.door_draft import draft_serving
 from tests.support.door_draft import say as draft_say
 from tests.support.door_old import WHERE, Where, old_serving
 from tests.support.door_old import say as old_say
-from tests.support.house import Delivery, SystemClock, WebhookSender
+from tests.support.house import PushOptions, SystemClock, WebhookSender
 from tests.support.receivers import HERE, Received, Receiver, receiver
 from tests.support.stage import Stage
 from tests.support.world import kinds, say, serving
@@ -25,7 +25,7 @@ from tests.support.world import kinds, say, serving
 pytestmark = pytest.mark.only_through("grpc", why="each test opens the door of its version")
 
 
-def delivery() -> Delivery:
+def delivery() -> PushOptions:
     return deliver(WebhookSender(HERE, SystemClock(), timeout=10))
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
 from typing import cast
 
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.plan import Plan
+from a2a_server.operations.call import StreamOperation
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
+from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     AUTH,
@@ -33,7 +32,7 @@ from tests.bindings.actors import (
     says,
     status,
 )
-from tests.support.house import MOVES, TERMINAL, Core, Entries, InputTimeouts, Limits, fold, millis
+from tests.support.house import MOVES, TERMINAL, Core, InputTimeouts, Limits, fold, millis
 from tests.support.world import World, say, serving
 
 LIMITS = Limits(
@@ -123,7 +122,7 @@ class Crowd:
             case 7:
                 await ask(self.core, "CancelTask", pb.CancelTaskRequest(id=task_id))
             case 8:
-                await InputTimeouts(self.core.runs, 0).sweep()
+                await InputTimeouts(self.core.services, self.core.live_turns, 0).sweep()
             case _:
                 await ask(self.core, "GetTask", pb.GetTaskRequest(id=task_id))
 
@@ -136,13 +135,12 @@ class Crowd:
     async def _follow(self, name: str, request: object) -> None:
         """A stream stays open while its task waits, so that followers give up after a while."""
         view: list[Entry] = []
-        batches = cast("AsyncIterator[Entries]", self.core.operations[name](CALL, request))
-        try:
-            async with asyncio.timeout(self.dice.choice([0.001, 0.05, 0.5])):
-                async for entries in batches:
-                    view.extend(entries)
-        except TimeoutError:
-            await cast("object", batches).aclose()  # type: ignore[attr-defined]
+        operation = cast("StreamOperation", self.core.operations[name])
+        with suppress(TimeoutError):
+            async with aclosing(operation(CALL, request)) as batches:
+                async with asyncio.timeout(self.dice.choice([0.001, 0.05, 0.5])):
+                    async for entries in batches:
+                        view.extend(entries)
         if view and view[0].event.HasField("task"):
             self.views.append(view)
 
@@ -204,4 +202,4 @@ async def test_every_log_is_sound_whatever_happens(store: Store, seed: int) -> N
         assert set(crowd.ids) <= set(logs)
         for view in crowd.views:
             check_view(view, logs[view[0].event.task.id])
-        assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)  # no turn is left open
+        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)  # no turn is left open

@@ -15,11 +15,10 @@ from google.rpc import status_pb2
 
 from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.log.replay import cursor_of
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.entry import Entry
+from a2a_server.operations.rpc.subscribe import cursor_of
+from a2a_server.ports.agent import Outlet, TurnRequest
+from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     AUTH,
     CANCELED,
@@ -202,7 +201,7 @@ async def test_streams_that_stay_open_on_questions_do_so_after_a_replay() -> Non
     async with place(asking(), "local", keep_open_on_input=True) as (world, upstream):
         task = await world.send(say())
         reading = asyncio.ensure_future(read(await subscribe(upstream, task.id, 0)))
-        await until(lambda: world.core.shop.log.watched == 1)
+        await until(lambda: world.core.services.log.watched == 1)
         await world.send(say("this", task_id=task.id))
         assert kinds([event for _, event in await reading])[-1] == "COMPLETED"
 

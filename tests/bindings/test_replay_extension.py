@@ -7,9 +7,8 @@ import pytest
 from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import COMPLETED, Actor, Gate, chunk, echo, log_of, status, waiting
 from tests.bindings.numbered import numbers, on_the_wire, story
 from tests.support.house import REPLAY

@@ -10,8 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import Outlet, TurnRequest
 from tests.bindings.actors import COMPLETED, Actor, Gate, chunk, status, until
 from tests.bindings.numbered import on_the_wire
 from tests.support.world import say, serving

@@ -116,7 +116,7 @@ async def test_a_foreign_task_is_like_one_that_never_was(store: Store, name: str
                 assert await heard(attempt(world, task.id, tenant, metadata), task.id) == never
 
         assert await everything(world) == before
-        assert world.core.shop.log.watched == 0
+        assert world.core.services.log.watched == 0
         stage.release.set()
     assert len(stage.turns) == 3
 

@@ -9,10 +9,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     COMPLETED,
     FAILED,
@@ -32,7 +30,7 @@ from tests.bindings.actors import (
     waiting,
     watch_writes,
 )
-from tests.support.house import DeclaredExtensions, Limits, Rules
+from tests.support.house import CallRules, DeclaredExtensions, Limits
 from tests.support.world import ByHeader, as_user, refused, say, serving
 
 
@@ -157,7 +155,7 @@ async def test_somebody_elses_task_is_not_found(store: Store) -> None:
 async def test_the_agent_gets_everything_about_the_message() -> None:
     agent = echo()
     uri = "https://example.com/ext/1"
-    rules = Rules(extensions=DeclaredExtensions(frozenset({uri})))
+    rules = CallRules(extensions=DeclaredExtensions(frozenset({uri})))
     async with serving(agent, authenticator=ByHeader(), rules=rules) as world:
         other = await world.send(say("other"), metadata=as_user("ann", x_tenant="red"))
         request = say(

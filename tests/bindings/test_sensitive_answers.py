@@ -16,8 +16,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import text_part, tool_result_part
-from a2a_server.operations.turns.job import Job, recover
-from a2a_server.operations.turns.receipts import fingerprint
+from a2a_server.operations.turns.idempotency import fingerprint
+from a2a_server.operations.turns.turn_input import TurnInput, recovered
 from a2a_server.ports.store import Store
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, at_rest, until
 from tests.support.calls import key
@@ -336,11 +336,12 @@ async def test_whose_request_it_is_stays_unknown_to_strangers() -> None:
 
 @pytest.mark.req("XTRA-04")
 @pytest.mark.only_through("grpc", why="no door is asked")
-def test_a_job_shows_and_leaves_only_what_is_kept() -> None:
-    job = Job(CALL, say(SECRET), number=2, kept=say("kept").message)
-    assert SECRET not in repr(job)
-    turn = job.turn()
+def test_a_stored_turn_shows_and_leaves_only_what_is_kept() -> None:
+    message = TurnInput(CALL, say(SECRET))
+    message.number, message.kept = 2, say("kept").message
+    assert SECRET not in repr(message)
+    turn = message.stored()
     assert SECRET.encode() not in turn.request
-    found = recover(CALL.scope, turn)
+    found = recovered(CALL.scope, turn)
     assert found.kept == found.request.message == say("kept").message
-    assert recover(CALL.scope, Job(CALL, say("x")).turn()).kept is None
+    assert recovered(CALL.scope, TurnInput(CALL, say("x")).stored()).kept is None

@@ -8,10 +8,8 @@ import grpc
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.plan import Plan
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     AUTH,
     COMPLETED,
@@ -228,8 +226,8 @@ async def test_nothing_is_left_of_clients_that_vanish(store: Store) -> None:
         assert world.pipeline.streams.count == 20
         for call in calls:
             call.cancel()
-        await until(lambda: not (world.pipeline.streams.count or world.core.shop.log.watched))
-        assert len(world.core.runs.live) == 10
+        await until(lambda: not (world.pipeline.streams.count or world.core.services.log.watched))
+        assert len(world.core.live_turns) == 10
         gate.open()
         for task_id in ids:
             await world.reaches(task_id, COMPLETED)

@@ -8,7 +8,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.ports.store import Store
 from tests.support.calls import every_call
-from tests.support.house import Rules, Tenants
+from tests.support.house import CallRules, Tenants
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, as_user, refused, say, serving
 
@@ -50,7 +50,7 @@ async def test_a_tenant_that_no_path_could_carry_is_refused_by_every_operation(t
 
 @pytest.mark.req("TENA-04")
 async def test_tenants_that_are_not_served_and_tenants_that_nobody_has_look_alike() -> None:
-    rules = Rules(tenants=Tenants(frozenset({"north", "south"})))
+    rules = CallRules(tenants=Tenants(frozenset({"north", "south"})))
     async with serving(Stage().agent, rules=rules, push_notifications=True) as world:
         task = await world.send(say(tenant="north"))
         for tenant in ("", "west", "NORTH", "x" * 300):
@@ -80,7 +80,7 @@ async def test_a_caller_that_belongs_to_a_tenant_stays_in_it() -> None:
 
 @pytest.mark.req("TENA-06")
 async def test_the_default_tenant_is_the_one_in_the_settings() -> None:
-    rules = Rules(tenants=Tenants(frozenset({"north", "south"}), default="south"))
+    rules = CallRules(tenants=Tenants(frozenset({"north", "south"}), default="south"))
     async with serving(Stage().agent, rules=rules) as world:
         task = await world.send(say())
         assert (await world.stub.GetTask(pb.GetTaskRequest(id=task.id, tenant="south"))).id == task.id
@@ -106,7 +106,7 @@ def test_the_default_tenant_must_be_one_that_is_served() -> None:
 
 @pytest.mark.req("TENA-01")
 async def test_the_public_card_may_be_asked_for_in_any_tenant() -> None:
-    rules = Rules(tenants=Tenants(frozenset({"north"})))
+    rules = CallRules(tenants=Tenants(frozenset({"north"})))
     async with serving(Stage().agent, rules=rules) as world:
         cards = [await world.discovery.GetAgentCard(GetAgentCardRequest(tenant=tenant)) for tenant in ("", "north")]
     assert cards[0] == cards[1]

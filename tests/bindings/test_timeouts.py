@@ -7,10 +7,9 @@ import asyncio
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     AUTH,
     CANCELED,
@@ -52,7 +51,7 @@ def limits(seconds: float = 300.0) -> Limits:
 
 
 async def sweep(world: World, seconds: float = 300.0) -> None:
-    await InputTimeouts(world.core.runs, seconds).sweep()
+    await InputTimeouts(world.core.services, world.core.live_turns, seconds).sweep()
 
 
 @pytest.mark.req("TIMO-01", "TIMO-02")

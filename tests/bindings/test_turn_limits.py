@@ -10,10 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
-from a2a_server.transport.grpc.watchdog import Watchdog
+from a2a_server.serve.watchdog import Watchdog
 from tests.bindings.actors import (
     CANCELED,
     COMPLETED,
@@ -121,7 +120,7 @@ async def test_a_full_queue_refuses_and_leaves_no_trace(store: Store) -> None:
     async with serving(waiting(gate), store=store, limits=bounds) as world:
         for _ in range(3):
             await world.send(say(configuration=NOW))
-        await until(lambda: world.core.shop.slots.waiting == 2)
+        await until(lambda: world.core.services.slots.waiting == 2)
         for call in (world.stub.SendMessage(say()), world.stream(say())):
             refusal = await refused(call)
             assert (refusal.code, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
@@ -138,7 +137,7 @@ async def test_whoever_leaves_the_queue_makes_room(store: Store) -> None:
     bounds = limits(running_turns=1, waiting_turns=2)
     async with serving(waiting(gate), store=store, limits=bounds) as world:
         tasks = [await world.send(say(configuration=NOW)) for _ in range(3)]
-        await until(lambda: world.core.shop.slots.waiting == 2)
+        await until(lambda: world.core.services.slots.waiting == 2)
         canceled = await world.stub.CancelTask(pb.CancelTaskRequest(id=tasks[2].id))
         assert canceled.status.state == CANCELED
         late = await world.send(say(configuration=NOW))
@@ -154,7 +153,7 @@ async def test_a_full_queue_does_not_refuse_messages_to_running_tasks(store: Sto
     async with serving(waiting(gate), store=store, limits=bounds) as world:
         running = await world.send(say(configuration=NOW))
         await world.send(say(configuration=NOW))
-        await until(lambda: world.core.shop.slots.waiting == 1)
+        await until(lambda: world.core.services.slots.waiting == 1)
         assert (await world.send(say(task_id=running.id, configuration=NOW))).id == running.id
         gate.open()
         await at_rest(world)
@@ -183,7 +182,7 @@ async def test_a_continued_task_waits_for_a_slot_like_any_other(store: Store) ->
         await world.send(say("long", configuration=NOW))
         await gate.reached.wait()
         again = asyncio.ensure_future(world.send(say("again", task_id=task.id)))
-        await until(lambda: world.core.shop.slots.waiting == 1)
+        await until(lambda: world.core.services.slots.waiting == 1)
         assert len(agent.requests) == 2
         gate.open()
         await again

@@ -15,7 +15,7 @@ from a2a_server.agents import Extension
 from a2a_server.ports.authenticator import Caller, Credentials
 from tests.bindings.actors import COMPLETED, Gate, waiting
 from tests.support.calls import URL
-from tests.support.house import Rules, Secret, StaticAuthenticator, StreamOptions
+from tests.support.house import CallRules, Secret, StaticAuthenticator, StreamOptions
 from tests.support.old import RPCS, every_old_call, get, send, tell
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, Refusal, as_user, refused, serving
@@ -273,7 +273,7 @@ async def test_a_version_that_contradicts_the_service_is_refused_by_every_rpc(ve
 @pytest.mark.parametrize("strict", [False, True])
 async def test_0_3_may_be_named_or_not(metadata: Any, strict: bool) -> None:  # noqa: FBT001 - a parameter
     stage = Stage()
-    async with serving(stage.agent, rules=Rules(strict_version=strict)) as world:
+    async with serving(stage.agent, rules=CallRules(strict_version=strict)) as world:
         await send(world, tell(), metadata=metadata)
     assert [turn.request.version for turn in stage.turns] == ["0.3"]
 

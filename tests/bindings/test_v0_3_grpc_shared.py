@@ -14,7 +14,7 @@ from a2a_server.agents import Extension
 from a2a_server.ports.store import Store
 from tests.bindings.actors import CANCELED, COMPLETED, INPUT, Gate, at_rest, begun, until, waiting
 from tests.support.calls import SOON
-from tests.support.house import Rules, Tenants
+from tests.support.house import CallRules, Tenants
 from tests.support.old import NOW, get, kinds, send, stream, subscribe, tell, texts
 from tests.support.stage import Stage
 from tests.support.stage import texts as new_texts
@@ -145,7 +145,7 @@ async def test_what_0_3_has_no_place_for_survives_the_way_through_it() -> None:
 @pytest.mark.req("TENA-05", "AUTZ-02")
 @pytest.mark.only_through("grpc", why="tenants of the other doors are in paths")
 async def test_tenants_and_owners_come_from_the_caller() -> None:
-    rules = Rules(tenants=Tenants(frozenset({"north", "south"}), "north"))
+    rules = CallRules(tenants=Tenants(frozenset({"north", "south"}), "north"))
     async with serving(Stage().agent, authenticator=ByHeader(), rules=rules) as world:
         ann = as_user("ann", x_tenant="south")
         task = await send(world, tell(), metadata=ann)

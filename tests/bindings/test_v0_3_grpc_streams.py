@@ -11,9 +11,8 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_proto import a2a_v0_3_pb2_grpc
-from a2a_server.ports.agent import Outlet
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from a2a_server.ports.turn_request import TurnRequest
 from tests.bindings.actors import (
     AUTH,
     CANCELED,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from a2a_server.agents import Agent, Turn
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import Outlet, TurnRequest
 from tests.bindings.actors import COMPLETED, INPUT, Actor, Gate, asking, at_rest, chunk, echo, remembers, status
 from tests.support.door_events import Event, loads
 from tests.support.door_old import WHERE, OldClient, Where, checked, kinds, old_serving, request, say, tell

@@ -10,7 +10,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_old import WHERE, Where, kinds, old_serving, say, tell, texts
 from tests.support.doors import OPTIONS
-from tests.support.house import Rules, Tenants
+from tests.support.house import CallRules, Tenants
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
 
@@ -154,7 +154,10 @@ async def test_files_and_data_in_both_spellings(where: Where) -> None:
 
 @pytest.mark.req("LRES-01", "TENA-02", "TENA-04")
 async def test_a_tenant_of_the_settings_has_paths_of_its_own(where: Where) -> None:
-    parts = {"rules": Rules(tenants=Tenants(frozenset({"acme", "b co"}))), "old_http": {"tenants": ["acme", "b co"]}}
+    parts = {
+        "rules": CallRules(tenants=Tenants(frozenset({"acme", "b co"}))),
+        "old_http": {"tenants": ["acme", "b co"]},
+    }
     async with old_serving(Stage().agent, where, **parts) as (world, client):
         task = (await client.told("POST", "/acme/v1/message:send", tell()))["task"]
         rpc = await client.call("message/send", say(), path="/acme/")

@@ -9,7 +9,7 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from tests.support.calls import every_call
-from tests.support.house import Rules
+from tests.support.house import CallRules
 from tests.support.stage import Stage
 from tests.support.world import refused, say, serving
 
@@ -61,7 +61,7 @@ async def test_versions_that_disagree_are_none() -> None:
 @pytest.mark.req("VERS-03")
 @pytest.mark.parametrize("metadata", [(), ((NAME, ""),)])
 async def test_to_the_letter_a_missing_version_is_0_3(metadata: Any) -> None:
-    async with serving(Stage().agent, rules=Rules(strict_version=True)) as world:
+    async with serving(Stage().agent, rules=CallRules(strict_version=True)) as world:
         for name, call in every_call(world, metadata=metadata).items():
             refusal = await refused(call())
             assert refusal.reason == "VERSION_NOT_SUPPORTED", name
@@ -72,7 +72,7 @@ async def test_to_the_letter_a_missing_version_is_0_3(metadata: Any) -> None:
 @pytest.mark.req("VERS-01")
 @pytest.mark.only_through("grpc", why="over HTTP the card has a form for each version")
 async def test_the_public_card_needs_no_version() -> None:
-    async with serving(Stage().agent, rules=Rules(strict_version=True)) as world:
+    async with serving(Stage().agent, rules=CallRules(strict_version=True)) as world:
         card = await world.discovery.GetAgentCard(GetAgentCardRequest(), metadata=((NAME, "77.7"),))
     assert card.name == "Stage"
 

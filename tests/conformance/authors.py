@@ -8,11 +8,9 @@ from itertools import count
 from typing import TypedDict, Unpack
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.kept import Head, Lease, Once, Turn
-from a2a_server.ports.store import Record, Store
-from a2a_server.ports.write import Write
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, TaskHead, Write
+from a2a_server.ports.store import Store, StoredTask
 from tests.support.house import Scope, Trace
 
 ANN = Scope("acme", "ann")
@@ -47,8 +45,8 @@ def message(number: int, text: str = "hello") -> Entry:
     return Entry.of(number, pb.StreamResponse(message=pb.Message(message_id=f"m{number}", parts=[pb.Part(text=text)])))
 
 
-def config(task_id: str, config_id: str = "c", url: str = "https://hook.example/") -> Hook:
-    return Hook(pb.TaskPushNotificationConfig(task_id=task_id, id=config_id, url=url))
+def config(task_id: str, config_id: str = "c", url: str = "https://hook.example/") -> PushConfig:
+    return PushConfig(pb.TaskPushNotificationConfig(task_id=task_id, id=config_id, url=url))
 
 
 class More(TypedDict, total=False):
@@ -58,13 +56,13 @@ class More(TypedDict, total=False):
     epoch: int
     artifacts: bytes
     claim: Lease
-    begin: Sequence[Turn]
+    begin: Sequence[StoredTurn]
     end: Sequence[int]
     state: bytes
-    configs: Sequence[Hook]
-    owe: bool
+    configs: Sequence[PushConfig]
+    notify: bool
     traces: Sequence[tuple[int, Trace | None]]
-    once: Once
+    receipt: Receipt
     now_ms: int
 
 
@@ -81,7 +79,7 @@ class Author:
     number: int = 0
     epoch: int = 0
 
-    def write(self, *entries: Entry, head: Head | None = None, **more: Unpack[More]) -> Write:
+    def write(self, *entries: Entry, head: TaskHead | None = None, **more: Unpack[More]) -> Write:
         more.setdefault("epoch", self.epoch + ("claim" in more))
         more.setdefault("expected", self.number)
         return Write(scope=self.scope, task_id=self.task_id, entries=entries, head=head, **more)
@@ -95,8 +93,8 @@ class Author:
         task.status.timestamp.FromMilliseconds(self.status_ms)
         return task
 
-    def head(self) -> Head:
-        return Head(self.task().SerializeToString(), self.context_id, self.state, self.status_ms)
+    def head(self) -> TaskHead:
+        return TaskHead(self.task().SerializeToString(), self.context_id, self.state, self.status_ms)
 
     async def commit(self, write: Write) -> None:
         await self.store.commit(write)
@@ -108,7 +106,7 @@ class Author:
 
     async def start(self, lease: Lease = HERE, **more: Unpack[More]) -> Author:
         """Create the task with a running turn."""
-        more["claim"], more["begin"] = lease, [Turn(1, b"request")]
+        more["claim"], more["begin"] = lease, [StoredTurn(1, b"request")]
         return await self.create(**more)
 
     async def chunk(self, text: str, *, artifact: str = "a", append: bool = True, **more: Unpack[More]) -> None:
@@ -121,7 +119,7 @@ class Author:
     async def say(self, **more: Unpack[More]) -> None:
         await self.commit(self.write(message(self.number + 1), head=self.head(), **more))
 
-    async def load(self) -> Record:
+    async def load(self) -> StoredTask:
         record = await self.store.load(self.scope, self.task_id)
         assert record is not None
         return record

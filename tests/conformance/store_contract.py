@@ -44,12 +44,12 @@ class StoreContract(
 
     async def test_a_store_is_opened_and_closed_as_often_as_one_likes(self, store: Store) -> None:
         author = await Author(store).start(state=b"state")
-        await author.chunk("x", configs=[config(author.task_id)], owe=True)
+        await author.chunk("x", configs=[config(author.task_id)], notify=True)
         before = await author.load()
         for _ in range(2):
             await asyncio.gather(store.open(), store.open())
             await asyncio.gather(store.close(), store.close())
             await asyncio.gather(store.open(), store.open())
         assert await author.load() == before
-        assert len(await store.claim_debts(0, 1, 10)) == 1
+        assert len(await store.claim_deliveries(0, 1, 10)) == 1
         await author.chunk("y")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_server.ports.hooks import Account, Debt, Hook, Rooms, Setback, Which
+from a2a_server.ports.push import ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
 from a2a_server.ports.store import StaleWrite, Store
 from tests.conformance.authors import ANN, BOB, Author, chunk, config, message, status
 
@@ -15,23 +15,26 @@ NOW, UNTIL = 1_000, 2_000
 
 
 async def claimed(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> list[tuple[str, str, int]]:
-    return [(debt.task_id, debt.hook.config.id, debt.number) for debt in await store.claim_debts(now_ms, until_ms, 100)]
+    return [
+        (delivery.task_id, delivery.hook.config.id, delivery.number)
+        for delivery in await store.claim_deliveries(now_ms, until_ms, 100)
+    ]
 
 
-async def claim_one(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> Debt:
-    (debt,) = await store.claim_debts(now_ms, until_ms, 100)
-    return debt
+async def claim_one(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> Delivery:
+    (delivery,) = await store.claim_deliveries(now_ms, until_ms, 100)
+    return delivery
 
 
-def put_off(retry_ms: int | None, *, why: str = "timeout", tried: bool = True) -> Setback:
-    return Setback(NOW, retry_ms, why, tried)
+def put_off(retry_ms: int | None, *, why: str = "timeout", tried: bool = True) -> FailedAttempt:
+    return FailedAttempt(NOW, retry_ms, why, tried)
 
 
 async def indebted(store: Store, *config_ids: str) -> Author:
     """A task whose configs are owed its second, third and fourth entry."""
     author = await Author(store).create()
     configs = [config(author.task_id, config_id) for config_id in config_ids]
-    await author.commit(author.write(*(chunk(n, "x") for n in (2, 3, 4)), configs=configs, owe=True))
+    await author.commit(author.write(*(chunk(n, "x") for n in (2, 3, 4)), configs=configs, notify=True))
     return author
 
 
@@ -54,11 +57,11 @@ class ConfigPromises:
             config(author.task_id, name)._replace(version=version, schemes=offered) for name in ("put", "inline")
         )
         assert await store.put_config(ANN, put)
-        await author.commit(author.write(status(2), head=author.head(), configs=[inline], owe=True))
+        await author.commit(author.write(status(2), head=author.head(), configs=[inline], notify=True))
         assert await store.get_config(ANN, author.task_id, "put") == put
         assert await store.configs(ANN, author.task_id, "", 10) == [inline, put]
-        owed = await store.claim_debts(NOW, UNTIL, 10)
-        assert {debt.hook.config.id: debt.hook for debt in owed} == {"inline": inline, "put": put}
+        owed = await store.claim_deliveries(NOW, UNTIL, 10)
+        assert {delivery.hook.config.id: delivery.hook for delivery in owed} == {"inline": inline, "put": put}
 
     @pytest.mark.req("PUSH-03")
     async def test_replacing_it_replaces_what_is_remembered(self, store: Store) -> None:
@@ -110,7 +113,7 @@ class ConfigPromises:
         assert await store.get_config(ANN, author.task_id, "c") is None
 
 
-def hook_at(author: Author, host: str, config_id: str = "c") -> Hook:
+def hook_at(author: Author, host: str, config_id: str = "c") -> PushConfig:
     return config(author.task_id, config_id, f"https://{host}/")
 
 
@@ -118,12 +121,12 @@ async def indebted_at(store: Store, host: str, *config_ids: str) -> Author:
     """A task whose configs are all at one host, and owed one entry."""
     author = await Author(store).create()
     configs = [hook_at(author, host, config_id) for config_id in config_ids or ("c",)]
-    await author.commit(author.write(chunk(2, "x"), configs=configs, owe=True))
+    await author.commit(author.write(chunk(2, "x"), configs=configs, notify=True))
     return author
 
 
-async def account(store: Store, author: Author, config_id: str = "c") -> Account:
-    (found,) = await store.accounts(Which(author.task_id, config_id), 10)
+async def account(store: Store, author: Author, config_id: str = "c") -> ConfigStatus:
+    (found,) = await store.push_status(ConfigFilter(author.task_id, config_id), 10)
     return found
 
 
@@ -132,12 +135,12 @@ class DebtPromises:
     async def test_debts_are_written_with_the_entries(self, store: Store) -> None:
         author = Author(store)
         hook = config(author.task_id)
-        await author.commit(author.write(author.first(), head=author.head(), configs=[hook], owe=True))
-        debt = await claim_one(store)
-        assert debt == Debt(ANN, author.task_id, 1, hook, 0, UNTIL)
-        await store.settle(debt, None)
+        await author.commit(author.write(author.first(), head=author.head(), configs=[hook], notify=True))
+        delivery = await claim_one(store)
+        assert delivery == Delivery(ANN, author.task_id, 1, hook, 0, UNTIL)
+        await store.finish_attempt(delivery, None)
         with pytest.raises(StaleWrite):
-            await author.commit(author.write(chunk(2, "x"), owe=True, epoch=7))
+            await author.commit(author.write(chunk(2, "x"), notify=True, epoch=7))
         assert await claimed(store) == []
 
     async def test_only_what_readers_are_shown_is_owed(self, store: Store) -> None:
@@ -145,61 +148,63 @@ class DebtPromises:
         await store.delete_config(ANN, author.task_id, "c")
         await store.put_config(ANN, config(author.task_id))
         await author.chunk("not owed")
-        await author.commit(author.write(message(3), status(4), chunk(5, "x"), head=author.head(), owe=True))
-        await author.say(owe=True)
+        await author.commit(author.write(message(3), status(4), chunk(5, "x"), head=author.head(), notify=True))
+        await author.say(notify=True)
         numbers = []
-        while found := await store.claim_debts(NOW, UNTIL, 10):
+        while found := await store.claim_deliveries(NOW, UNTIL, 10):
             numbers.append(found[0].number)
-            assert await store.settle(found[0], None)
+            assert await store.finish_attempt(found[0], None)
         assert numbers == [4, 5]
 
     async def test_every_config_is_owed(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
-        await author.chunk("more", owe=True)
+        await author.chunk("more", notify=True)
         assert sorted(await claimed(store)) == [(author.task_id, "c", 2), (author.task_id, "d", 2)]
 
     @pytest.mark.req("PAID-02")
     async def test_each_config_is_served_in_order_and_one_at_a_time(self, store: Store) -> None:
         await indebted(store, "c")
         for number in (2, 3, 4):
-            debt = await claim_one(store)
-            assert (debt.number, debt.attempts) == (number, 0)
+            delivery = await claim_one(store)
+            assert (delivery.number, delivery.attempts) == (number, 0)
             assert await claimed(store) == []  # the next one waits for it
-            assert await store.settle(debt, None)
+            assert await store.finish_attempt(delivery, None)
         assert await claimed(store) == []
 
     @pytest.mark.req("PAID-02")
     async def test_one_configs_failures_do_not_delay_anothers(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
-        failing, working = sorted(await store.claim_debts(NOW, UNTIL, 10), key=lambda debt: debt.hook.config.id)
-        await store.settle(failing, put_off(9_000))
-        await store.settle(working, None)
+        failing, working = sorted(
+            await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id
+        )
+        await store.finish_attempt(failing, put_off(9_000))
+        await store.finish_attempt(working, None)
         assert await claimed(store) == [(author.task_id, "d", 3)]
 
     async def test_a_debt_put_off_comes_back_when_it_is_due(self, store: Store) -> None:
         await indebted(store, "c")
-        assert await store.settle(await claim_one(store), put_off(5_000))
+        assert await store.finish_attempt(await claim_one(store), put_off(5_000))
         assert await claimed(store, 4_999, 6_000) == []
-        debt = await claim_one(store, 5_000, 6_000)
-        assert (debt.number, debt.attempts, debt.until_ms) == (2, 1, 6_000)
+        delivery = await claim_one(store, 5_000, 6_000)
+        assert (delivery.number, delivery.attempts, delivery.until_ms) == (2, 1, 6_000)
 
     async def test_a_claim_lapses(self, store: Store) -> None:
         await indebted(store, "c")
         lapsed = await claim_one(store)
         assert await claimed(store, UNTIL - 1, 9_000) == []
-        assert await store.settle(lapsed, put_off(UNTIL))  # nobody else has claimed it: still ours
-        debt = await claim_one(store, UNTIL, 9_000)
-        assert not await store.settle(lapsed, None)
-        assert not await store.settle(replace(debt, until_ms=UNTIL), None)
-        assert await store.settle(debt, None)
-        assert not await store.settle(debt, None)
+        assert await store.finish_attempt(lapsed, put_off(UNTIL))  # nobody else has claimed it: still ours
+        delivery = await claim_one(store, UNTIL, 9_000)
+        assert not await store.finish_attempt(lapsed, None)
+        assert not await store.finish_attempt(replace(delivery, until_ms=UNTIL), None)
+        assert await store.finish_attempt(delivery, None)
+        assert not await store.finish_attempt(delivery, None)
 
     async def test_attempts_start_anew_with_each_debt(self, store: Store) -> None:
         await indebted(store, "c")
-        await store.settle(await claim_one(store), put_off(NOW))
-        debt = await claim_one(store)
-        assert debt.attempts == 1
-        await store.settle(debt, None)
+        await store.finish_attempt(await claim_one(store), put_off(NOW))
+        delivery = await claim_one(store)
+        assert delivery.attempts == 1
+        await store.finish_attempt(delivery, None)
         assert (await claim_one(store)).attempts == 0
 
     async def test_the_longest_unserved_go_first(self, store: Store) -> None:
@@ -207,32 +212,32 @@ class DebtPromises:
         await indebted(store, "a", "b", "c")
         served = []
         for now in range(1, 7):
-            (debt,) = await store.claim_debts(now, 100, 1)
-            served.append(debt.hook.config.id)
-            await store.settle(debt, None)
+            (delivery,) = await store.claim_deliveries(now, 100, 1)
+            served.append(delivery.hook.config.id)
+            await store.finish_attempt(delivery, None)
         assert sorted(served[:3]) == ["a", "b", "c"]
         assert served[3:] == served[:3]
 
     async def test_of_many_claimers_each_debt_goes_to_one(self, store: Store) -> None:
         await indebted(store, *(f"c{n}" for n in range(20)))
-        rounds = await asyncio.gather(*(store.claim_debts(NOW, UNTIL, 3) for _ in range(10)))
-        ids = [debt.hook.config.id for got in rounds for debt in got]
+        rounds = await asyncio.gather(*(store.claim_deliveries(NOW, UNTIL, 3) for _ in range(10)))
+        ids = [delivery.hook.config.id for got in rounds for delivery in got]
         assert len(ids) == len(set(ids)) == 20
 
     async def test_a_deleted_config_is_owed_nothing(self, store: Store) -> None:
         author = await indebted(store, "c")
-        debt = await claim_one(store)
+        delivery = await claim_one(store)
         await store.delete_config(ANN, author.task_id, "c")
-        assert not await store.settle(debt, None)
+        assert not await store.finish_attempt(delivery, None)
         await store.put_config(ANN, config(author.task_id, "c"))
-        assert not await store.settle(debt, put_off(5_000))
+        assert not await store.finish_attempt(delivery, put_off(5_000))
         assert await claimed(store, 9_000, 9_999) == []
 
     async def test_a_replaced_config_keeps_what_it_is_owed(self, store: Store) -> None:
         author = await indebted(store, "c")
         await store.put_config(ANN, config(author.task_id, "c", "https://new.example/"))
-        debt = await claim_one(store)
-        assert (debt.number, debt.hook.config.url) == (2, "https://new.example/")
+        delivery = await claim_one(store)
+        assert (delivery.number, delivery.hook.config.url) == (2, "https://new.example/")
 
     async def test_strangers_delete_no_debts(self, store: Store) -> None:
         author = await indebted(store, "c")
@@ -242,51 +247,51 @@ class DebtPromises:
     @pytest.mark.req("PAID-01")
     async def test_a_commit_says_whether_there_is_something_to_pay(self, store: Store) -> None:
         author = Author(store)
-        write = author.write(author.first(), head=author.head(), owe=True)
+        write = author.write(author.first(), head=author.head(), notify=True)
         assert not await store.commit(write)
         author.number = 1
         assert not await store.commit(author.write(chunk(2, "x"), configs=[config(author.task_id)]))
         author.number = 2
-        assert await store.commit(author.write(chunk(3, "x"), owe=True))
+        assert await store.commit(author.write(chunk(3, "x"), notify=True))
         author.number = 3
-        assert not await store.commit(author.write(message(4), head=author.head(), owe=True))
+        assert not await store.commit(author.write(message(4), head=author.head(), notify=True))
         author.number = 4
-        await store.settle(await claim_one(store), put_off(None))
-        assert not await store.commit(author.write(chunk(5, "x"), owe=True))
+        await store.finish_attempt(await claim_one(store), put_off(None))
+        assert not await store.commit(author.write(chunk(5, "x"), notify=True))
 
     async def test_the_next_debt_is_the_earliest(self, store: Store) -> None:
-        assert await store.next_debt() is None
+        assert await store.next_due() is None
         await indebted(store, "c", "d")
-        assert await store.next_debt() == 0
-        one, two = await store.claim_debts(NOW, UNTIL, 10)
-        assert await store.next_debt() == UNTIL  # when the claims lapse
-        await store.settle(one, put_off(1_500))
-        assert await store.next_debt() == 1_500
-        await store.settle(two, put_off(1_200))
-        assert await store.next_debt() == 1_200
+        assert await store.next_due() == 0
+        one, two = await store.claim_deliveries(NOW, UNTIL, 10)
+        assert await store.next_due() == UNTIL  # when the claims lapse
+        await store.finish_attempt(one, put_off(1_500))
+        assert await store.next_due() == 1_500
+        await store.finish_attempt(two, put_off(1_200))
+        assert await store.next_due() == 1_200
 
     @pytest.mark.req("PAID-02")
     async def test_a_replaced_config_is_nobodys_who_tries_the_old_one(self, store: Store) -> None:
         author = await indebted(store, "c")
         old = await claim_one(store)
         await store.put_config(ANN, config(author.task_id, "c", "https://new.example/"))
-        assert not await store.settle(old, None)
-        assert not await store.settle(old, put_off(None))
+        assert not await store.finish_attempt(old, None)
+        assert not await store.finish_attempt(old, put_off(None))
         assert (await claim_one(store, NOW, 5_000)).hook.config.url == "https://new.example/"
 
     async def test_a_replaced_config_begins_anew(self, store: Store) -> None:
         author = await indebted(store, "c")
-        await store.settle(await claim_one(store), put_off(9_000))
+        await store.finish_attempt(await claim_one(store), put_off(9_000))
         await store.put_config(ANN, config(author.task_id, "c", "https://new.example/"))
-        debt = await claim_one(store)
-        assert (debt.number, debt.attempts, debt.failing_ms) == (2, 0, None)
+        delivery = await claim_one(store)
+        assert (delivery.number, delivery.attempts, delivery.failing_ms) == (2, 0, None)
 
     async def test_only_failures_count_as_attempts(self, store: Store) -> None:
         author = await indebted(store, "c")
-        await store.settle(await claim_one(store), put_off(NOW, tried=False))
-        debt = await claim_one(store)
-        assert (debt.attempts, debt.failing_ms) == (0, None)
-        await store.settle(debt, put_off(NOW, why="status 500"))
+        await store.finish_attempt(await claim_one(store), put_off(NOW, tried=False))
+        delivery = await claim_one(store)
+        assert (delivery.attempts, delivery.failing_ms) == (0, None)
+        await store.finish_attempt(delivery, put_off(NOW, why="status 500"))
         assert await claimed(store, UNTIL) == [(author.task_id, "c", 2)]
         found = await account(store, author)
         assert (found.attempts, found.failed, found.failing_ms, found.why) == (1, 1, NOW, "status 500")
@@ -299,136 +304,144 @@ class RoomPromises:
     async def test_a_host_without_room_is_passed_over(self, store: Store) -> None:
         full = await indebted_at(store, "full.example", *"abcdef")
         free = await indebted_at(store, "free.example:8443", *"abc")
-        rooms = Rooms(2, {"full.example:443": 0})
-        debts = await store.claim_debts(NOW, UNTIL, 10, rooms)
-        assert {(debt.task_id, debt.host) for debt in debts} == {(free.task_id, "free.example:8443")}
-        assert len(debts) == 2
-        debts = await store.claim_debts(NOW, UNTIL, 10, Rooms(0, {"full.example:443": 4}))
-        assert {(debt.task_id, debt.host) for debt in debts} == {(full.task_id, "full.example:443")}
-        assert len(debts) == 4
+        rooms = HostLimits(2, {"full.example:443": 0})
+        deliveries = await store.claim_deliveries(NOW, UNTIL, 10, rooms)
+        assert {(delivery.task_id, delivery.host) for delivery in deliveries} == {(free.task_id, "free.example:8443")}
+        assert len(deliveries) == 2
+        deliveries = await store.claim_deliveries(NOW, UNTIL, 10, HostLimits(0, {"full.example:443": 4}))
+        assert {(delivery.task_id, delivery.host) for delivery in deliveries} == {(full.task_id, "full.example:443")}
+        assert len(deliveries) == 4
 
     @pytest.mark.req("PAID-02")
     async def test_hosts_take_turns(self, store: Store) -> None:
         for host in ("a.example", "b.example", "c.example"):
             await indebted_at(store, host, *(f"{number:02}" for number in range(30)))
-        served = [(await store.claim_debts(NOW, UNTIL, 1))[0].host for _ in range(9)]
+        served = [(await store.claim_deliveries(NOW, UNTIL, 1))[0].host for _ in range(9)]
         assert sorted(served[:3]) == ["a.example:443", "b.example:443", "c.example:443"]
         assert served == 3 * served[:3]
 
     async def test_more_debts_and_hosts_than_are_looked_at_at_once(self, store: Store) -> None:
         for host in range(300):
             await indebted_at(store, f"h{host}.example", "a", "b")
-        debts: list[Debt] = []
-        while found := await store.claim_debts(NOW, UNTIL, 100, Rooms(1, {"h7.example:443": 2})):
-            debts += found
-        assert len({(debt.task_id, debt.hook.config.id) for debt in debts}) == len(debts) == 600
+        deliveries: list[Delivery] = []
+        while found := await store.claim_deliveries(NOW, UNTIL, 100, HostLimits(1, {"h7.example:443": 2})):
+            deliveries += found
+        assert len({(delivery.task_id, delivery.hook.config.id) for delivery in deliveries}) == len(deliveries) == 600
 
     async def test_one_host_may_have_all_there_is(self, store: Store) -> None:
         await indebted_at(store, "a.example", *(f"{number:03}" for number in range(100)))
         await indebted_at(store, "b.example")
-        assert len(await store.claim_debts(NOW, UNTIL, 70, Rooms(80))) == 70
-        assert len(await store.claim_debts(NOW, UNTIL, 70, Rooms(80))) == 31
+        assert len(await store.claim_deliveries(NOW, UNTIL, 70, HostLimits(80))) == 70
+        assert len(await store.claim_deliveries(NOW, UNTIL, 70, HostLimits(80))) == 31
 
     async def test_a_round_claims_each_room_once(self, store: Store) -> None:
         for host in range(40):
             await indebted_at(store, f"h{host}.example", "a", "b", "c")
-        debts = await store.claim_debts(NOW, UNTIL, 1_000, Rooms(2))
-        assert len({debt.host for debt in debts}) == 40
-        assert len(debts) <= 80
+        deliveries = await store.claim_deliveries(NOW, UNTIL, 1_000, HostLimits(2))
+        assert len({delivery.host for delivery in deliveries}) == 40
+        assert len(deliveries) <= 80
 
     async def test_a_config_that_moves_changes_hosts(self, store: Store) -> None:
         author = await indebted_at(store, "old.example")
         await store.put_config(ANN, hook_at(author, "new.example"))
-        (debt,) = await store.claim_debts(NOW, UNTIL, 10, Rooms(1, {"old.example:443": 0}))
-        assert debt.host == "new.example:443"
+        (delivery,) = await store.claim_deliveries(NOW, UNTIL, 10, HostLimits(1, {"old.example:443": 0}))
+        assert delivery.host == "new.example:443"
 
 
 class ParkingPromises:
     @pytest.mark.req("PAID-03")
     async def test_a_parked_config_is_not_claimed(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
-        parked, other = sorted(await store.claim_debts(NOW, UNTIL, 10), key=lambda debt: debt.hook.config.id)
-        assert await store.settle(parked, put_off(None, why="gone"))
-        assert not await store.settle(parked, None)
-        await store.settle(other, None)
-        await author.chunk("more", owe=True)
+        parked, other = sorted(
+            await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id
+        )
+        assert await store.finish_attempt(parked, put_off(None, why="gone"))
+        assert not await store.finish_attempt(parked, None)
+        await store.finish_attempt(other, None)
+        await author.chunk("more", notify=True)
         assert await claimed(store, 9_000, 9_999) == [(author.task_id, "d", 3)]
         found = await account(store, author)
-        assert (found.parked_ms, found.why, found.owed, found.due_ms) == (NOW, "gone", 4, None)
+        assert (found.parked_ms, found.why, found.pending, found.due_ms) == (NOW, "gone", 4, None)
 
     @pytest.mark.req("PAID-03")
     async def test_what_is_parked_is_retried_when_asked_for(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
-        for debt in await store.claim_debts(NOW, UNTIL, 10):
-            await store.settle(debt, put_off(None))
-        assert await store.next_debt() is None
-        assert await store.retry_debts(Which(author.task_id, "c")) == 1
-        debt = await claim_one(store)
-        assert (debt.hook.config.id, debt.number, debt.attempts, debt.failing_ms) == ("c", 2, 0, None)
-        await store.settle(debt, None)
+        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+            await store.finish_attempt(delivery, put_off(None))
+        assert await store.next_due() is None
+        assert await store.retry_deliveries(ConfigFilter(author.task_id, "c")) == 1
+        delivery = await claim_one(store)
+        assert (delivery.hook.config.id, delivery.number, delivery.attempts, delivery.failing_ms) == ("c", 2, 0, None)
+        await store.finish_attempt(delivery, None)
         assert (await claim_one(store)).number == 3
-        assert await store.retry_debts(Which(parked=True)) == 1
+        assert await store.retry_deliveries(ConfigFilter(parked=True)) == 1
         assert await claimed(store) == [(author.task_id, "d", 2)]
 
     @pytest.mark.req("PAID-03", "PUSH-03")
     async def test_what_is_parked_is_retried_when_it_is_put_anew(self, store: Store) -> None:
         author = await indebted(store, "c")
-        await store.settle(await claim_one(store), put_off(None))
+        await store.finish_attempt(await claim_one(store), put_off(None))
         await store.put_config(ANN, config(author.task_id, "c"))
         assert (await account(store, author)).parked_ms is None
         assert await claimed(store) == [(author.task_id, "c", 2)]
 
     async def test_a_retry_leaves_an_attempt_alone_that_is_under_way(self, store: Store) -> None:
         await indebted(store, "c")
-        debt = await claim_one(store)
-        assert await store.retry_debts(Which()) == 1
+        delivery = await claim_one(store)
+        assert await store.retry_deliveries(ConfigFilter()) == 1
         assert await claimed(store) == []
-        assert await store.settle(debt, None)
+        assert await store.finish_attempt(delivery, None)
 
     async def test_dropping_strikes_out_debts_and_keeps_configs(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
-        under_way, parked = sorted(await store.claim_debts(NOW, UNTIL, 10), key=lambda debt: debt.hook.config.id)
-        await store.settle(parked, put_off(None))
-        assert await store.drop_debts(Which(author.task_id)) == 6
-        assert not await store.settle(under_way, None)
-        assert await store.next_debt() is None
-        await author.chunk("more", owe=True)
+        under_way, parked = sorted(
+            await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id
+        )
+        await store.finish_attempt(parked, put_off(None))
+        assert await store.drop_deliveries(ConfigFilter(author.task_id)) == 6
+        assert not await store.finish_attempt(under_way, None)
+        assert await store.next_due() is None
+        await author.chunk("more", notify=True)
         assert sorted(await claimed(store)) == [(author.task_id, "c", 5), (author.task_id, "d", 5)]
 
     async def test_only_what_is_meant_is_touched(self, store: Store) -> None:
         one, two = await indebted(store, "c", "d"), await indebted(store, "c")
-        for debt in await store.claim_debts(NOW, UNTIL, 10):
-            if (debt.task_id, debt.hook.config.id) != (one.task_id, "d"):
-                await store.settle(debt, put_off(None))
-        assert await store.retry_debts(Which("never")) == await store.drop_debts(Which("never")) == 0
-        assert await store.drop_debts(Which(one.task_id, "never")) == 0
-        assert await store.drop_debts(Which(one.task_id, parked=True)) == 3
-        assert (await account(store, one, "d")).owed == 3
+        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+            if (delivery.task_id, delivery.hook.config.id) != (one.task_id, "d"):
+                await store.finish_attempt(delivery, put_off(None))
+        assert (
+            await store.retry_deliveries(ConfigFilter("never"))
+            == await store.drop_deliveries(ConfigFilter("never"))
+            == 0
+        )
+        assert await store.drop_deliveries(ConfigFilter(one.task_id, "never")) == 0
+        assert await store.drop_deliveries(ConfigFilter(one.task_id, parked=True)) == 3
+        assert (await account(store, one, "d")).pending == 3
         assert (await account(store, two)).parked_ms == NOW
-        assert await store.drop_debts(Which(parked=True)) == 3
-        assert await store.drop_debts(Which()) == 3
+        assert await store.drop_deliveries(ConfigFilter(parked=True)) == 3
+        assert await store.drop_deliveries(ConfigFilter()) == 3
 
-    async def test_accounts_show_who_is_owed_what(self, store: Store) -> None:
+    async def test_the_status_shows_what_is_pending(self, store: Store) -> None:
         quiet = await Author(store).create(configs=[config("t")])
         author = await indebted(store, "a", "b", "c")
-        debts = {debt.hook.config.id: debt for debt in await store.claim_debts(NOW, UNTIL, 10)}
-        await store.settle(debts["a"], put_off(None, why="gone"))
-        await store.settle(debts["b"], None)
-        found = await store.accounts(Which(), 10)
+        deliveries = {delivery.hook.config.id: delivery for delivery in await store.claim_deliveries(NOW, UNTIL, 10)}
+        await store.finish_attempt(deliveries["a"], put_off(None, why="gone"))
+        await store.finish_attempt(deliveries["b"], None)
+        found = await store.push_status(ConfigFilter(), 10)
         assert [one.config_id for one in found] == ["b", "c", "a"]  # due, claimed until later, parked
-        assert await store.accounts(Which(), 1) == found[:1]
-        assert await store.accounts(Which(parked=True), 10) == found[2:]
-        assert await store.accounts(Which(author.task_id), 10) == sorted(found, key=lambda one: one.config_id)
-        assert await store.accounts(Which(author.task_id, parked=True), 10) == found[2:]
-        assert await store.accounts(Which(author.task_id, "c"), 10) == found[1:2]
+        assert await store.push_status(ConfigFilter(), 1) == found[:1]
+        assert await store.push_status(ConfigFilter(parked=True), 10) == found[2:]
+        assert await store.push_status(ConfigFilter(author.task_id), 10) == sorted(found, key=lambda one: one.config_id)
+        assert await store.push_status(ConfigFilter(author.task_id, parked=True), 10) == found[2:]
+        assert await store.push_status(ConfigFilter(author.task_id, "c"), 10) == found[1:2]
         assert found[0]._asdict() == {
             "scope": ANN,
             "task_id": author.task_id,
             "config_id": "b",
             "url": "https://hook.example/",
             "version": "1.0",
-            "owed": 2,
-            "first": 3,
+            "pending": 2,
+            "next_number": 3,
             "delivered": 1,
             "failed": 0,
             "attempts": 0,
@@ -439,5 +452,5 @@ class ParkingPromises:
             "why": "",
         }
         assert (found[1].claimed, found[1].due_ms) == (True, UNTIL)
-        (nothing_owed,) = await store.accounts(Which(quiet.task_id), 10)
-        assert (nothing_owed.owed, nothing_owed.first, nothing_owed.due_ms) == (0, None, None)
+        (nothing_owed,) = await store.push_status(ConfigFilter(quiet.task_id), 10)
+        assert (nothing_owed.pending, nothing_owed.next_number, nothing_owed.due_ms) == (0, None, None)

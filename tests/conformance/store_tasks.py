@@ -7,10 +7,8 @@ import asyncio
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.kept import Head, Once, Turn
+from a2a_server.ports.records import Entry, Receipt, StoredTurn, TaskHead, Write
 from a2a_server.ports.store import StaleWrite, Store
-from a2a_server.ports.write import Write
 from tests.conformance.authors import (
     ANN,
     ANN_ELSEWHERE,
@@ -294,13 +292,13 @@ def _everything(author: Author, entry: Entry, *, expected: int) -> Write:
         expected=expected,
         epoch=2,
         entries=[entry],
-        head=Head(b"", "another", COMPLETED, 9_000),
+        head=TaskHead(b"", "another", COMPLETED, 9_000),
         artifacts=b"",
         claim=HERE,
-        begin=[Turn(2, b"lost")],
+        begin=[StoredTurn(2, b"lost")],
         end=[1],
         state=b"lost",
         configs=[config(task_id)],
-        owe=True,
-        once=Once(task_id, b"", task_id, 9_000),
+        notify=True,
+        receipt=Receipt(task_id, b"", task_id, 9_000),
     )

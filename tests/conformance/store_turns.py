@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from a2a_server.ports.kept import Lease, Turn
+from a2a_server.ports.records import Lease, StoredTurn
 from a2a_server.ports.store import Claimed, StaleWrite, Store
 from tests.conformance.authors import ANN, BOB, COMPLETED, HERE, THERE, Author
 
@@ -16,7 +16,7 @@ LATE = HERE.until_ms + 1
 class TurnPromises:
     async def test_a_task_is_live_while_it_has_a_turn(self, store: Store) -> None:
         author = await Author(store).start()
-        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
         await author.commit(author.write(end=[1]))
         assert (await author.load()).live
         await author.become(COMPLETED, end=[2])
@@ -24,15 +24,15 @@ class TurnPromises:
 
     async def test_one_write_ends_a_turn_and_begins_others(self, store: Store) -> None:
         author = await Author(store).start()
-        await author.commit(author.write(end=[1], begin=[Turn(2, b"two"), Turn(3, b"three")]))
+        await author.commit(author.write(end=[1], begin=[StoredTurn(2, b"two"), StoredTurn(3, b"three")]))
         (claimed,) = await store.claim(THERE, LATE, 10)
-        assert list(claimed.turns) == [Turn(2, b"two"), Turn(3, b"three")]
+        assert list(claimed.turns) == [StoredTurn(2, b"two"), StoredTurn(3, b"three")]
 
     async def test_a_lapsed_lease_is_taken_over_with_the_next_epoch(self, store: Store) -> None:
         author = await Author(store, scope=BOB).start()
-        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
         claimed = await store.claim(THERE, LATE, 10)
-        assert list(claimed) == [Claimed(BOB, author.task_id, 2, [Turn(1, b"request"), Turn(2, b"next")])]
+        assert list(claimed) == [Claimed(BOB, author.task_id, 2, [StoredTurn(1, b"request"), StoredTurn(2, b"next")])]
         assert (await author.load()).epoch == 2
         assert list(await store.claim(THERE, LATE, 10)) == []
 
@@ -60,7 +60,7 @@ class TurnPromises:
         assert list(await store.claim(THERE, 9_000, 10)) == []
 
     async def test_a_turn_that_nobody_ever_claimed_is_anybodys(self, store: Store) -> None:
-        author = await Author(store).create(begin=[Turn(1, b"request")])
+        author = await Author(store).create(begin=[StoredTurn(1, b"request")])
         (claimed,) = await store.claim(HERE, 1, 10)
         assert (claimed.task_id, claimed.epoch) == (author.task_id, 1)
 
@@ -68,7 +68,7 @@ class TurnPromises:
         """Whoever holds the epoch may begin another turn, and is no easier to rob than before."""
         author = await Author(store).start()
         await author.commit(author.write(end=[1]))
-        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
         assert list(await store.claim(THERE, HERE.until_ms, 10)) == []
         assert len(await store.claim(THERE, LATE, 10)) == 1
 
@@ -80,17 +80,17 @@ class TurnPromises:
         assert not await store.request_cancel(author.scope, author.task_id, b"")
         assert (await store.renew(HERE, {author.task_id: 1})).lost == frozenset()
         with pytest.raises(StaleWrite):
-            await author.commit(author.write(epoch=0, begin=[Turn(2, b"late")]))
+            await author.commit(author.write(epoch=0, begin=[StoredTurn(2, b"late")]))
         await author.commit(author.write(claim=HERE))
         assert (await author.load()).epoch == 2
 
     async def test_a_turn_after_the_end_is_counted_all_the_same(self, store: Store) -> None:
         """No agent is ever asked to work on a task that is over, but that is not the store's to know."""
         author = await Author(store, state=COMPLETED).create(claim=HERE)
-        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
         assert (await author.load()).live
         (claimed,) = await store.claim(THERE, 1 << 62, 10)
-        assert (claimed.epoch, list(claimed.turns)) == (2, [Turn(2, b"next")])
+        assert (claimed.epoch, list(claimed.turns)) == (2, [StoredTurn(2, b"next")])
 
     async def test_the_longest_lapsed_go_first(self, store: Store) -> None:
         tasks = [await Author(store).start(Lease("here", until)) for until in (300, 100, 200)]
@@ -142,7 +142,7 @@ class TurnPromises:
         assert dict((await store.renew(THERE, {author.task_id: 2})).cancels) == {author.task_id: b"why"}
         author.epoch = 2
         await author.commit(author.write(end=[1]))
-        await author.commit(author.write(begin=[Turn(2, b"next")]))
+        await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
         assert (await store.renew(THERE, {author.task_id: 2})).cancels == {}
 
     async def test_without_a_live_turn_there_is_nothing_to_cancel(self, store: Store) -> None:

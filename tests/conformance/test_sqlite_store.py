@@ -14,8 +14,8 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import writer
 from a2a_server.adapters.sqlite.sql import queries
-from a2a_server.ports.hooks import Setback, Which
-from a2a_server.ports.kept import Head, Lease, Once
+from a2a_server.ports.push import ConfigFilter, FailedAttempt
+from a2a_server.ports.records import Lease, Receipt, TaskHead
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
@@ -45,24 +45,24 @@ class TestTheFile:
         """Nobody else can hold one, so that nobody has to wait until it lapses; what is put off stays so."""
         author = await Author(store).create()
         configs = [config(author.task_id, name) for name in ("claimed", "parked", "put off")]
-        await author.chunk("x", configs=configs, owe=True)
-        debts = {debt.hook.config.id: debt for debt in await store.claim_debts(0, 1 << 60, 10)}
-        await store.settle(debts["parked"], Setback(5, None, "gone"))
-        await store.settle(debts["put off"], Setback(5, 1 << 50, "status 500"))
+        await author.chunk("x", configs=configs, notify=True)
+        deliveries = {delivery.hook.config.id: delivery for delivery in await store.claim_deliveries(0, 1 << 60, 10)}
+        await store.finish_attempt(deliveries["parked"], FailedAttempt(5, None, "gone"))
+        await store.finish_attempt(deliveries["put off"], FailedAttempt(5, 1 << 50, "status 500"))
         await store.close()
 
         other = SqliteStore(path)
         await other.open()
-        assert [debt.hook.config.id for debt in await other.claim_debts(1, 2, 10)] == ["claimed"]
-        found = {one.config_id: one for one in await other.accounts(Which(), 10)}
+        assert [delivery.hook.config.id for delivery in await other.claim_deliveries(1, 2, 10)] == ["claimed"]
+        found = {one.config_id: one for one in await other.push_status(ConfigFilter(), 10)}
         assert (found["parked"].parked_ms, found["parked"].why) == (5, "gone")
         assert (found["put off"].due_ms, found["put off"].attempts, found["put off"].failing_ms) == (1 << 50, 1, 5)
         await other.close()
 
     async def test_another_server_finds_everything(self, store: SqliteStore, path: Path) -> None:
-        author = await Author(store, state=ASKING).start(state=b"saved", once=Once("k", b"f", "t", 9_000))
-        await author.chunk("one ", configs=[config(author.task_id)], owe=True)
-        await author.chunk("two", artifacts=pb.Task().SerializeToString(), owe=True)
+        author = await Author(store, state=ASKING).start(state=b"saved", receipt=Receipt("k", b"f", "t", 9_000))
+        await author.chunk("one ", configs=[config(author.task_id)], notify=True)
+        await author.chunk("two", artifacts=pb.Task().SerializeToString(), notify=True)
         await author.chunk("three")
         await store.request_cancel(ANN, author.task_id, b"why")
         before, secret = await author.load(), await store.secret()
@@ -73,11 +73,11 @@ class TestTheFile:
         assert await author.load() == before
         assert await author.texts() == {"a": "three"}
         assert await author.store.secret() == secret
-        assert await author.store.recall(ANN, "k", 0) == Once("k", b"f", "t", 9_000)
+        assert await author.store.recall(ANN, "k", 0) == Receipt("k", b"f", "t", 9_000)
         page = await author.store.page(TaskQuery(ANN, TaskFilter(), None, 10, include_artifacts=True))
         assert (list(page.tasks), page.total) == ([before.task], 1)
-        (debt,) = await author.store.claim_debts(0, 1, 10)
-        assert debt.number == 2
+        (delivery,) = await author.store.claim_deliveries(0, 1, 10)
+        assert delivery.number == 2
         (claimed,) = await author.store.claim(THERE, HERE.until_ms + 1, 10)
         assert (claimed.epoch, len(claimed.turns)) == (2, 1)
         renewal = await author.store.renew(Lease("there", 9_000), {author.task_id: 2})
@@ -124,7 +124,7 @@ class TestGroups:
     async def test_a_bad_write_fails_alone(self, store: SqliteStore) -> None:
         authors = [Author(store) for _ in range(20)]
         writes = [author.write(author.first(), head=author.head()) for author in authors]
-        bad = {3: Head(b"", "\ud800", ASKING, 1_000), 7: Head(b"", "context", ASKING, 2**70)}
+        bad = {3: TaskHead(b"", "\ud800", ASKING, 1_000), 7: TaskHead(b"", "context", ASKING, 2**70)}
         for number, head in bad.items():
             writes[number] = authors[number].write(authors[number].first(), head=head)
         results = await asyncio.gather(*map(store.commit, writes), return_exceptions=True)

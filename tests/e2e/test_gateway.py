@@ -154,6 +154,7 @@ def test_an_upstream_may_die_and_come_back(tmp_path: Path) -> None:
             assert {entry["address"] for entry in changes} == {address}
 
 
+@pytest.mark.long  # gRPC pings every ten seconds, and not more often
 @pytest.mark.req("DOOR-01", "DOOR-07")
 def test_an_upstream_that_falls_silent_is_given_up_and_found_again(tmp_path: Path) -> None:
     """As a machine that is gone without a word: nobody closes the connection, and a stream has no deadline."""

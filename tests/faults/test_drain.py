@@ -261,7 +261,7 @@ async def test_tasks_that_wait_for_a_slot_are_settled_too(tmp_path: Path) -> Non
         await begun(cast)
         waiting = asyncio.ensure_future(world.send(say(skill="echo")))
         kept = await world.send(say("kept", skill="steps", configuration=SOON))
-        while world.core.shop.slots.waiting < 2:  # noqa: ASYNC110 - the server runs in this very loop
+        while world.core.services.slots.waiting < 2:  # noqa: ASYNC110 - the server runs in this very loop
             await asyncio.sleep(0)
         await home.drain()
         assert (await waiting).status.message.metadata.fields["reason"].string_value == "SERVER_STOPPED"
@@ -274,7 +274,7 @@ async def test_tasks_that_wait_for_a_slot_are_settled_too(tmp_path: Path) -> Non
 
 @pytest.mark.req("DURA-08", "AGNT-05")
 async def test_an_agent_that_does_not_listen_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a_server.operations.turns.runs.LAST_WORDS", 0.05)
+    monkeypatch.setattr("a2a_server.operations.turns.registry.LAST_WORDS", 0.05)
     cast = Cast()
     async with house(cast.agent, tmp_path, grace=0.05) as home:
         sending = asyncio.ensure_future(home.world.send(say(skill="stubborn")))
@@ -283,7 +283,7 @@ async def test_an_agent_that_does_not_listen_holds_nobody_up(tmp_path: Path, mon
             await home.drain()
         assert cast.ignored.is_set()
         assert (await sending).status.state == pb.TASK_STATE_FAILED
-        (run,) = home.server.core.runs.live.values()
+        (run,) = home.server.core.live_turns
         cast.release.set()
         assert await run.ended(5)
 

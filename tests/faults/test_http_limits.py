@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from a2a_gateway.http.backlog import PATIENCE
 from a2a_server.agents import Agent, Turn
 from a2a_server.serve import Server
+from tests.support.house import SLOW_READER_PATIENCE
 from tests.support.http import SEND, Answer, Wire, deaf, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 
@@ -287,17 +287,21 @@ async def test_who_takes_nothing_is_cut_and_costs_others_nothing(kind: str) -> N
         request = get(f"/tasks/{task['id']}") if kind == "call" else post("/message:stream", flooded(1000))
         async with deaf(port) as client:
             await loop.sock_sendall(client, request)
-            await settled(lambda: server.doors.http is not None and server.doors.http.connections == 1)
+            await settled(lambda: clients(server) == 1)
             other = await once(port, post("/message:stream", flooded(20)))
             assert b"TASK_STATE_COMPLETED" in other.body
-            await settled(lambda: server.doors.http is not None and server.doors.http.connections == 0)
+            await settled(lambda: clients(server) == 0)
         await settled(lambda: server.pipeline.streams.count == 0)
 
 
 def unsent(server: Server) -> list[int]:
     """What waits for each client."""
-    door: Any = server.doors.http
-    return [connection.unsent for connection in door._server.connections]  # noqa: SLF001 - nothing else tells
+    assert server.doors.http is not None
+    return [connection.unsent for connection in server.doors.http.connections]
+
+
+def clients(server: Server) -> int:
+    return len(unsent(server))
 
 
 @pytest.mark.req("DOOR-04", "RPLY-06")
@@ -314,7 +318,7 @@ async def test_what_waits_for_all_who_take_nothing_has_a_bound(kind: str) -> Non
             await loop.sock_sendall(client, request)
         await settled(lambda: 1 < len(unsent(server)) < 8 and all(unsent(server)))
         assert sum(unsent(server)) <= room
-        await asyncio.sleep(PATIENCE + 0.1)
+        await asyncio.sleep(SLOW_READER_PATIENCE + 0.1)
         assert len((await once(port, get(f"/tasks/{task['id']}"))).body) > size  # in place of those who take nothing
 
 
@@ -380,9 +384,7 @@ ABUSES: list[Callable[[Wire], Awaitable[None]]] = [
 
 
 def quiet(server: Server, before: int) -> bool:
-    door = server.doors.http
-    assert door is not None
-    return door.connections == 0 and server.pipeline.streams.count == 0 and len(asyncio.all_tasks()) <= before
+    return clients(server) == 0 and server.pipeline.streams.count == 0 and len(asyncio.all_tasks()) <= before
 
 
 @pytest.mark.req("DOOR-04", "KEEP-01")
@@ -392,7 +394,7 @@ async def test_a_thousand_abusive_connections_leave_nothing_behind() -> None:
     async with house(stage.agent, gateway=limits) as server:
         port = port_of(server)
         assert (await once(port, HEALTHZ)).status == 200
-        await settled(lambda: server.doors.http is not None and server.doors.http.connections == 0)
+        await settled(lambda: clients(server) == 0)
         before = len(asyncio.all_tasks())
 
         async def abuse(number: int) -> None:

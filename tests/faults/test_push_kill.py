@@ -17,16 +17,16 @@ from aiohttp import web
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
-from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.ports.authenticator import ANONYMOUS
-from a2a_server.ports.hooks import Which
+from a2a_server.ports.push import ConfigFilter
 from a2a_server.ports.store import TaskQuery
 from tests.e2e.processes import serving
-from tests.support.house import Scope, SqliteStore, TaskFilter
+from tests.support.effort import effort
+from tests.support.house import PushBooks, Scope, SqliteStore, TaskFilter
 from tests.support.receivers import Received, Receiver, receiver
 from tests.support.world import say
 
-ROUNDS = 20
+ROUNDS = effort(4, everything=20)
 LONGEST = 0.4
 """The longest that a server lives under load, in seconds."""
 CLIENTS = 4
@@ -94,7 +94,7 @@ async def press(stub: Any, client: Receiver, names: Callable[[], int]) -> None:
 async def paid(path: Path) -> None:
     """Wait until nothing is owed any more."""
     async with asyncio.timeout(60):
-        while PushBooks(path).accounts(Which(), 1):  # noqa: ASYNC110 - as an operator looks
+        while PushBooks(path).status(ConfigFilter(), 1):  # noqa: ASYNC110 - as an operator looks
             await asyncio.sleep(0.05)
 
 
@@ -104,7 +104,9 @@ async def owed(path: Path) -> dict[tuple[str, str], list[int]]:
     await store.open()
     try:
         found = {}
-        for account in [one for task_id in await task_ids(store) for one in await store.accounts(Which(task_id), 100)]:
+        for account in [
+            one for task_id in await task_ids(store) for one in await store.push_status(ConfigFilter(task_id), 100)
+        ]:
             entries = await store.entries(account.task_id, 0, 1_000)
             assert await store.get_config(scope, account.task_id, account.config_id) is not None
             told = [entry.number for entry in entries if not entry.event.HasField("message")]

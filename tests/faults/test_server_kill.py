@@ -18,11 +18,12 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from tests.e2e.processes import serving
+from tests.support.effort import effort
 from tests.support.stage import texts
 from tests.support.victim import CHUNKS
 from tests.support.world import say
 
-ROUNDS = 20
+ROUNDS = effort(4, everything=20)
 LOUDEST = 0.3
 """The longest that a server lives under load, in seconds."""
 

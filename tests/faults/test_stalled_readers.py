@@ -16,6 +16,8 @@ import pytest
 from tests.e2e.processes import ROOT, serving
 from tests.e2e.test_gateway import Gateway, gateway
 
+pytestmark = pytest.mark.long  # they wait until memory settles
+
 AGENT = str(ROOT / "tests" / "support" / "torrent.py")
 MEGABYTE = 2**20
 

@@ -10,8 +10,8 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Turn
+from a2a_server.ports.records import Write
 from a2a_server.ports.store import StoreUnavailable
-from a2a_server.ports.write import Write
 from tests.support.calls import every_call
 from tests.support.house import Limits, MemoryStore
 from tests.support.stage import Stage, texts
@@ -101,8 +101,8 @@ async def test_new_work_is_refused_and_everything_else_goes_on() -> None:
         store.away = False
         assert texts(await world.send(say("red", task_id=asked.id))) == ["red it is"]
         assert texts(await world.send(say("k"), metadata=(("idempotency-key", "k"),))) == ["k"]
-        assert world.core.shop.log.watched == 0
-        assert not world.core.runs.live
+        assert world.core.services.log.watched == 0
+        assert not world.core.live_turns
 
 
 @pytest.mark.req("DURA-07", "ORDR-01", "ARTF-04")
@@ -144,7 +144,7 @@ async def test_a_send_that_waits_for_its_answer_waits_a_little_longer() -> None:
         waiting = asyncio.ensure_future(world.send(say(skill="hold")))
         while not stage.turns:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
-        (run,) = world.core.runs.live.values()
+        (run,) = world.core.live_turns
         await run.writer.settle()
         store.away = True
         stage.release.set()
@@ -169,9 +169,9 @@ async def test_turns_that_end_meanwhile_wait_for_it_together() -> None:
         store.away = False
         for task in tasks:
             assert texts(await world.reaches(task.id, pb.TASK_STATE_COMPLETED)) == ["hello"]
-        while world.core.runs.live:  # noqa: ASYNC110 - as above
+        while world.core.live_turns:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
-        assert not await store.claim(world.core.shop.lease(), 1 << 62, 10)  # no turn is left open
+        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)  # no turn is left open
 
 
 @pytest.mark.req("DURA-07", "CANX-01")
@@ -189,7 +189,7 @@ async def test_a_cancel_is_carried_out_when_the_store_is_back() -> None:
 
 @pytest.mark.req("DURA-07", "DURA-08")
 async def test_a_server_whose_store_stays_away_stops_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a_server.operations.turns.runs.LAST_WORDS", 0.05)
+    monkeypatch.setattr("a2a_server.operations.turns.registry.LAST_WORDS", 0.05)
     teller, store = Teller(), Shaky()
     limits = Limits(drain_grace=0.01)
     async with serving(teller.agent, store=store, limits=limits) as world:
@@ -200,7 +200,7 @@ async def test_a_server_whose_store_stays_away_stops_all_the_same(monkeypatch: p
         await store.tried.wait()
         async with asyncio.timeout(5):
             await world.core.drain()
-        assert not world.core.runs.live
+        assert not world.core.live_turns
     store.away = False
     async with serving(teller.agent, store=store) as world:
         failed = await world.get(task.id)

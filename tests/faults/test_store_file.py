@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_server.ports.hooks import Hook
+from a2a_server.ports.push import PushConfig
 from a2a_server.ports.store import StoreRefused
 from tests.conformance.authors import ANN, Author, chunk, config
 from tests.support.house import SqliteStore, schema
@@ -117,9 +117,9 @@ async def test_a_file_of_the_first_schema_keeps_its_configs_and_what_they_are_ow
         assert connection.execute("PRAGMA user_version").fetchone() == (1,)
 
     await store.open()
-    assert await store.configs(ANN, author.task_id, "", 10) == [Hook(hook.config, "1.0", ())]
-    (debt,) = await store.claim_debts(0, 1, 10)
-    assert (debt.hook, debt.number) == (hook, 2)
+    assert await store.configs(ANN, author.task_id, "", 10) == [PushConfig(hook.config, "1.0", ())]
+    (delivery,) = await store.claim_deliveries(0, 1, 10)
+    assert (delivery.hook, delivery.number) == (hook, 2)
     younger = config(author.task_id, "d")._replace(version="0.3", schemes=("Basic",))
     await author.commit(author.write(chunk(3, "more"), configs=[younger]))
     assert await store.get_config(ANN, author.task_id, "d") == younger

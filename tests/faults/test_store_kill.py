@@ -17,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from a2a_server.ports.kept import Lease
+from a2a_server.ports.records import Lease
 from a2a_server.ports.store import TaskQuery
 from tests.conformance.authors import ANN, COMPLETED, Author, config
+from tests.support.effort import effort
 from tests.support.house import SqliteStore, TaskFilter
 
-ROUNDS = 20
+ROUNDS = effort(5, everything=20)
 WRITERS = 16
 
 ROOT = Path(__file__).parents[2]
@@ -43,10 +44,10 @@ async def write_for_ever(store: SqliteStore, name: str) -> None:
     while True:
         task += 1
         author = Author(store, f"{name}-{task}")
-        await author.start(Lease("victim", 0), configs=[config(author.task_id)], owe=True)
+        await author.start(Lease("victim", 0), configs=[config(author.task_id)], notify=True)
         acknowledge(author)
         for _ in range(10):
-            await author.chunk(f"{author.number + 1};", owe=True, state=b"%d" % author.number)
+            await author.chunk(f"{author.number + 1};", notify=True, state=b"%d" % author.number)
             acknowledge(author)
         await author.become(COMPLETED, end=[1])
         acknowledge(author)

@@ -41,7 +41,7 @@ async def told(sender: Pigeonhole, task_id: str, last: int) -> list[Mapping[str,
 
 
 async def last_of(world: Any, task_id: str) -> int:
-    entries = await world.core.shop.store.entries(task_id, 0, 1_000)
+    entries = await world.core.services.store.entries(task_id, 0, 1_000)
     return int(entries[-1].number)
 
 

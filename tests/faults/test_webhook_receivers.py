@@ -13,7 +13,8 @@ import pytest
 import structlog
 from aiohttp import web
 
-from a2a_server.ports.push_sender import Outcome
+from a2a_server.ports.push import Outcome
+from tests.support.effort import effort
 from tests.support.receivers import Received, hook, listener, notice, read_request, receiver, reset, sending
 
 SECRET = "hunter2"
@@ -167,7 +168,7 @@ async def test_a_receiver_that_does_not_read() -> None:
         assert await sender.send(notice(url, body=b"x" * 2**24)) == failed("timeout")
 
 
-@pytest.mark.parametrize("_", range(20))
+@pytest.mark.parametrize("_", range(effort(3, everything=20)))
 async def test_a_receiver_that_resets(_: int) -> None:
     async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -282,7 +283,7 @@ async def test_a_body_that_hangs_unsays_nothing() -> None:
 
 
 @pytest.mark.req("DELV-04")
-@pytest.mark.parametrize("_", range(20))
+@pytest.mark.parametrize("_", range(effort(3, everything=20)))
 async def test_the_dead_do_not_hold_up_the_living(_: int) -> None:
     async with listener(hang) as dead, receiver() as client, sending(timeout=FAR) as sender:
         waiting = [asyncio.create_task(sender.send(notice(dead, number))) for number in range(10)]

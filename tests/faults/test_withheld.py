@@ -14,15 +14,12 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.operations.turns.job import Job
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.kept import Lease
-from a2a_server.ports.plan import Plan
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import Outlet, Plan, TurnRequest
+from a2a_server.ports.records import Lease
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author
 from tests.support.guard import Guard, answer, asked
-from tests.support.house import MemoryStore, SqliteStore
+from tests.support.house import MemoryStore, SqliteStore, TurnInput
 from tests.support.stage import texts
 from tests.support.world import World, say, serving
 
@@ -87,7 +84,7 @@ async def answered(world: World, keeper: Keeper, skill: str) -> pb.Task:
 
 async def is_live(world: World, task_id: str) -> bool:
     """Whether a turn of the task would be found by the next process."""
-    record = await world.core.shop.store.load(CALL.scope, task_id)
+    record = await world.core.services.store.load(CALL.scope, task_id)
     assert record is not None
     return record.live
 
@@ -218,8 +215,9 @@ async def test_a_newer_question_stands(second: str | None) -> None:
 async def test_a_question_that_is_no_longer_kept_cannot_be_put_anew() -> None:
     """As when a history was cut short: the task fails instead of working for ever."""
     store, actor = MemoryStore(), Actor(nothing, plan=Plan(restartable=True))
-    author, job = Author(store, scope=CALL.scope), Job(CALL, say(), number=1, kept=say("kept").message)
-    await author.create(claim=Lease("dead", 0), begin=[job.turn()])
+    author, message = Author(store, scope=CALL.scope), TurnInput(CALL, say())
+    message.number, message.kept = 1, say("kept").message
+    await author.create(claim=Lease("dead", 0), begin=[message.stored()])
     async with serving(actor, store=store) as world:
         failed = await world.get(author.task_id)
         assert failed.status.state == FAILED

@@ -28,6 +28,7 @@ from schemathesis.specs.openapi.checks import (
 from a2a_proto import a2a_pb2 as pb
 from tests.e2e.processes import serving
 from tests.support.door_events import event_of
+from tests.support.effort import effort
 from tests.support.http import SEND
 
 CHECKS = [
@@ -39,7 +40,7 @@ CHECKS = [
 AGENT = str(Path(__file__).parents[1] / "support" / "door_agent.py")
 
 bounded = settings(
-    max_examples=15,
+    max_examples=effort(3, everything=15),
     derandomize=True,
     deadline=None,
     database=None,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.routing.parameters import is_map, is_well_known, members
 from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
+from a2a_gateway.routing.url_fields import is_map, is_well_known, members
 from a2a_proto import a2a_pb2
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.json_v1 import V1

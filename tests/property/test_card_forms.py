@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from hypothesis import given
 
-from a2a_gateway.cards.forms import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.v0_3 import cards

@@ -13,10 +13,11 @@ from a2a_server.protocol.codec import wellknown
 from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.json_v1 import V1
+from tests.support.effort import effort
 from tests.unit.gateway.codec.oracle import Refused, reading
 from tests.unit.gateway.codec.strategies import JSON, KINDS, NAMES, json_of
 
-PER_KIND = settings(max_examples=15, deadline=None)
+PER_KIND = settings(max_examples=effort(5, everything=15), deadline=None)
 
 
 def answer(value: Any, kind: Any) -> Any:
@@ -60,7 +61,7 @@ LEAF: st.SearchStrategy[Any] = st.sampled_from([None, "x", "x" * 200, {}, []])
 @pytest.mark.parametrize(
     ("kind", "read"), [(struct_pb2.Struct, wellknown.read_struct), (struct_pb2.Value, wellknown.read_value)]
 )
-@settings(max_examples=300)
+@settings(max_examples=effort(75, everything=300))
 @given(leaf=LEAF, branch=BRANCH)
 def test_free_values_may_be_as_deep_as_in_a_message(kind: Any, read: Any, leaf: Any, branch: list[bool]) -> None:
     """Told by the gateway, which knows the field's name in JSON, and not by whatever server stands behind it."""

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from a2a_server.protocol.codec import loads
 from a2a_server.protocol.json_v1 import V1
+from tests.support.effort import effort
 from tests.unit.gateway.codec.reference import canonical, written
 from tests.unit.gateway.codec.strategies import KINDS, NAMES, messages
 
-PER_KIND = settings(max_examples=20, deadline=None)
+PER_KIND = settings(max_examples=effort(7, everything=20), deadline=None)
 
 
 @pytest.mark.req("JSON-01", "JSON-02", "JSON-03", "JSON-07", "JSON-08", "JSON-09", "JSON-10")

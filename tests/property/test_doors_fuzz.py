@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.e2e.processes import serving
 from tests.support.door_events import event_of, loads
+from tests.support.effort import effort
 
 AGENT = str(Path(__file__).parents[1] / "support" / "door_agent.py")
 MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
@@ -58,7 +59,10 @@ requests = st.one_of(
     likely.map(lambda part: {"message": {**MESSAGE, "parts": [part]}}),
     *(st.dictionaries(names, likely).map(partial(_with, message)) for message in (MESSAGE, *OLD_MESSAGES)),
 )
-bounded = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+bounded = settings(
+    max_examples=effort(40, everything=150),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 
 
 class Client:

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.memory.index import TaskIndex
+from a2a_server.adapters.memory.tasks import TaskIndex
 from a2a_server.domain.paging import TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.kept import Head
+from a2a_server.ports.records import TaskHead
 
 HERE = Scope("", "me")
 EVERYTHING = TaskFilter()
@@ -22,7 +22,7 @@ def test_who_comes_late_finds_its_place(before: int, late: list[tuple[int, int]]
     places = [(number // 8, f"{number:07}") for number in range(before)]
     places += [(status_ms, f"late-{number}-{turn}") for turn, (status_ms, number) in enumerate(late)]
     for status_ms, task_id in places:
-        index.put(HERE, task_id, None, Head(b"", "context", pb.TASK_STATE_COMPLETED, status_ms))
+        index.put(HERE, task_id, None, TaskHead(b"", "context", pb.TASK_STATE_COMPLETED, status_ms))
     ids, total = index.page(HERE, EVERYTHING, None, len(places) + 1)
     assert ids == [task_id for _, task_id in sorted(places, reverse=True)]
     assert total == len(places)

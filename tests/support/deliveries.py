@@ -7,12 +7,10 @@ from typing import Any
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sealing import Sealing
-from a2a_server.delivery import forms_of
-from a2a_server.operations.push.delivery import Delivery, Patience
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.push_sender import Notice, Outcome, PushSender
-from a2a_server.ports.sealing import Sealer
+from a2a_server.operations.push.delivery import Patience, PushOptions
+from a2a_server.ports.push import Notice, Outcome, PushConfig, PushSender, Sealer
 from a2a_server.protocol.errors import Violation
+from a2a_server.serve.parts import forms_of
 
 DELIVERED = Outcome(delivered=True)
 
@@ -34,17 +32,19 @@ class Pigeonhole:
         self.notices.append(notice)
         return self.answer(notice)
 
-    async def challenge(self, hook: Hook) -> bool:
+    async def challenge(self, hook: PushConfig) -> bool:
         return True
 
     def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:
         return ()
 
 
-def deliver(sender: PushSender, *, sealer: Sealer | None = None, challenge: bool = False, **patience: Any) -> Delivery:
+def deliver(
+    sender: PushSender, *, sealer: Sealer | None = None, challenge: bool = False, **patience: Any
+) -> PushOptions:
     """Deliver impatiently: what fails is tried again at once."""
     hasty = {"retry_first": 0.01, "retry_most": 0.05, "timeout": 5.0, **patience}
-    return Delivery(
+    return PushOptions(
         sender=sender,
         sealer=sealer or Sealing(),
         forms=forms_of(),

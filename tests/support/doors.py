@@ -11,10 +11,12 @@ from typing import Any, Literal, get_args
 import aiohttp
 import grpc
 
-from a2a_gateway.app import Gateway
-from a2a_gateway.cards.cards import Legacy
+from a2a_gateway.app import OPEN_STREAMS, create_app
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.channel import ChannelUpstream
-from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.dispatcher import GatewayConfig
+from a2a_gateway.http.open_streams import OpenStreams
+from a2a_gateway.http.server import HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
@@ -22,7 +24,7 @@ from a2a_server.ports.store import Store
 from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
 from a2a_server.protocol.v0_3.cards import superset
-from a2a_server.transport.grpc.address import Address
+from a2a_server.transport.address import Address
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
 from tests.support.door_jsonrpc import JsonRpcStub
@@ -62,8 +64,12 @@ class Client:
 class OpenGateway:
     """A gateway that listens."""
 
-    gateway: Gateway
-    port: int
+    streams: OpenStreams
+    door: HttpDoor
+
+    @property
+    def port(self) -> int:
+        return self.door.port
 
     @property
     def base(self) -> str:
@@ -77,14 +83,13 @@ async def http_door(
     """Serve HTTP for the duration of the block; 0.3 is spoken if `old`."""
     door = HttpDoor(Address("127.0.0.1", 0).listen("http"), options)
     cards = Legacy(old_cards.downgrade, superset) if old else None
-    gateway = Gateway(upstream, base=f"http://127.0.0.1:{door.port}", options=options, legacy_cards=cards, **chosen)
-    await gateway.start()
+    config = GatewayConfig(base=f"http://127.0.0.1:{door.port}", options=options, legacy_cards=cards, **chosen)
+    app = create_app(upstream, config)
     try:
-        await door.open(gateway)
-        yield OpenGateway(gateway, door.port)
+        await door.open(app)
+        yield OpenGateway(app[OPEN_STREAMS], door)
     finally:
         await door.close()
-        await gateway.stop()
 
 
 @asynccontextmanager

@@ -5,17 +5,21 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_gateway.app import Gateway
-from a2a_gateway.cards.file import WithCard
+from a2a_gateway.app import OPEN_STREAMS, create_app
+from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
-from a2a_gateway.http.door import HttpDoor
+from a2a_gateway.dispatcher import A2A, GatewayConfig
+from a2a_gateway.http.backlog import PATIENCE as SLOW_READER_PATIENCE
+from a2a_gateway.http.server import HttpDoor
 from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore, schema
+from a2a_server.adapters.sqlite.push_books import PushBooks
 from a2a_server.adapters.webhook import Signer, WebhookSender
+from a2a_server.agents.output import LINGER
 from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.checkers import required_violations
 from a2a_server.domain.events import artifact_event, millis, status_event, text_part
@@ -28,25 +32,31 @@ from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import Policy as WebhookPolicy
 from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
-from a2a_server.operations.ids import Ids
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.config_bound import MOST_CONFIGS
-from a2a_server.operations.push.delivery import Delivery
-from a2a_server.operations.turns.timeouts import InputTimeouts
-from a2a_server.operations.turns.unattended import Unattended
+from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.operations.push.relay import PushRelay
+from a2a_server.operations.rpc.cards import CardBook
+from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
+from a2a_server.operations.turns.turn_input import TurnInput
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.requests import Options as OldOptions
-from a2a_server.transport.grpc.address import Address, StartError
-from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.address import Address, StartError
+from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
-from a2a_server.transport.steps import DeclaredExtensions, Rules, Tenants
+from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
 
 __all__ = [
+    "A2A",
     "INTERRUPTED",
+    "LINGER",
     "MOST_CONFIGS",
     "MOVES",
+    "OPEN_STREAMS",
     "REDACTED",
     "REPLAY",
+    "SLOW_READER_PATIENCE",
     "TERMINAL",
     "UNDECLARED",
     "Address",
@@ -54,14 +64,16 @@ __all__ = [
     "Admission",
     "Anonymous",
     "Call",
+    "CallRules",
+    "CardBook",
     "ChannelUpstream",
     "Core",
     "DeclaredExtensions",
-    "Delivery",
     "Entries",
-    "Gateway",
+    "GatewayConfig",
     "GrpcOptions",
     "HttpDoor",
+    "IdleTask",
     "Ids",
     "InputRequest",
     "InputTimeouts",
@@ -69,7 +81,9 @@ __all__ = [
     "MemoryStore",
     "OldOptions",
     "Position",
-    "Rules",
+    "PushBooks",
+    "PushOptions",
+    "PushRelay",
     "Scope",
     "Sealing",
     "Secret",
@@ -83,13 +97,14 @@ __all__ = [
     "Tenants",
     "Tls",
     "Trace",
+    "TurnInput",
     "UnaryOperation",
-    "Unattended",
     "WebhookPolicy",
     "WebhookSender",
     "WithCard",
     "apply_status",
     "artifact_event",
+    "create_app",
     "fold",
     "millis",
     "put_request",

@@ -19,8 +19,7 @@ from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import WebhookSender
 from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.webhooks import Policy
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.push_sender import Notice
+from a2a_server.ports.push import Notice, PushConfig
 
 HERE = Policy(addresses=Addresses.of(loopback=True))
 BODY = b'{"statusUpdate":{"taskId":"t-41"}}'
@@ -172,17 +171,17 @@ async def sending(policy: Policy = HERE, **options: Any) -> AsyncIterator[Webhoo
         await sender.close()
 
 
-def hook(url: str, *, token: str = "", scheme: str = "", credentials: str = "", version: str = "1.0") -> Hook:
+def hook(url: str, *, token: str = "", scheme: str = "", credentials: str = "", version: str = "1.0") -> PushConfig:
     config = pb.TaskPushNotificationConfig(task_id="t-41", id="c-1", url=url, token=token)
     if scheme:
         config.authentication.scheme = scheme
         config.authentication.credentials = credentials
-    return Hook(config, version)
+    return PushConfig(config, version)
 
 
-def notice(to: str | Hook, number: int = 1, *, attempt: int = 1, **changes: Any) -> Notice:
+def notice(to: str | PushConfig, number: int = 1, *, attempt: int = 1, **changes: Any) -> Notice:
     made = Notice(
-        to if isinstance(to, Hook) else hook(to),
+        to if isinstance(to, PushConfig) else hook(to),
         "t-41",
         number,
         f"d-{number}",

@@ -18,25 +18,28 @@ from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.rpc.cards import CardBook
-from a2a_server.ports.agent import Agent, Observer
+from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
 from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3.requests import DEFAULT
 from a2a_server.protocol.v0_3.requests import Options as OldOptions
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
+from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Step
-from a2a_server.transport.steps import DeclaredExtensions, Rules, standard
+from a2a_server.transport.steps import CallRules, DeclaredExtensions, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
+
+FEW = GrpcOptions(accept_ahead=2)
+"""Calls asked for in advance: enough for a test, and each costs every start and stop of a server."""
 
 DOOR: Door = "grpc"
 """The door that clients use where a test names none; tests/bindings runs its tests through each."""
@@ -89,17 +92,17 @@ class World:
 
 @asynccontextmanager
 async def serving(  # noqa: PLR0913 - every part may be replaced
-    agent: Agent,
+    agent: AgentPort,
     *,
     store: Store | None = None,
     clock: Clock | None = None,
     limits: Limits | None = None,
     authenticator: Authenticator | None = None,
-    rules: Rules | None = None,
+    rules: CallRules | None = None,
     grpc_options: GrpcOptions | None = None,
     streams: StreamOptions | None = None,
     push_notifications: bool = False,
-    delivery: Delivery | None = None,
+    delivery: PushOptions | None = None,
     observers: Sequence[Observer] = (),
     steps: Sequence[Step] = (),
     keep_open_on_input: bool = False,
@@ -119,7 +122,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     authenticator = authenticator or Anonymous()
     streams = streams or StreamOptions()
     await store.open()
-    door = GrpcDoor(grpc_options or GrpcOptions(), Tls())
+    door = GrpcDoor(grpc_options or FEW, Tls())
     port = door.listen(Address("127.0.0.1", 0)).port
     doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
     interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]
@@ -137,7 +140,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         delivery=delivery,
     )
     await core.start()
-    rules = rules or Rules(extensions=DeclaredExtensions.of(core.card.capabilities.extensions))
+    rules = rules or CallRules(extensions=DeclaredExtensions.of(core.card.capabilities.extensions))
     open_streams = OpenStreams(per_caller=streams.per_caller, total=streams.total, write_timeout=streams.write_timeout)
     pipeline = Pipeline(core.operations, (*standard(authenticator, rules), *steps), open_streams)
     await door.serve(Servicer(pipeline), legacy=LegacyServicer(pipeline, old_options))

@@ -11,11 +11,11 @@ from structlog.testing import capture_logs
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.clock import SystemClock
-from a2a_server.delivery import UnusableKeys, books_of, delivery_of, documents_of, forms_of
 from a2a_server.operations.push.delivery import Patience
 from a2a_server.ports.store import StoreRefused
+from a2a_server.serve.parts import UnusableKeys, books_of, delivery_of, documents_of, forms_of
 from a2a_server.settings import Settings, load
-from a2a_server.settings.push import Push
+from a2a_server.settings.sections import Push
 
 
 def faults(url: str, **push: object) -> list[str]:

@@ -20,9 +20,9 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import Agent, Turn
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 from a2a_server.serve import Server, running
+from a2a_server.serve.parts import base_of, interface_of, issuer_of, old_interface_of
 from a2a_server.settings import Settings
-from a2a_server.transport.grpc.address import Address
-from a2a_server.whereabouts import base_of, interface_of, issuer_of, old_interface_of
+from a2a_server.transport.address import Address
 from tests.support.receivers import receiver
 
 agent = Agent(name="Echo", description="Says it again.", version="1.0.0")
@@ -257,7 +257,7 @@ async def test_input_requests_and_answers_by_reference_are_off_until_switched_on
             assert (
                 INPUT_REQUEST_URI in [extension.uri for extension in server.card.capabilities.extensions]
             ) is declared
-            assert server.core.shop.input_requests is declared
-            assert not server.core.shop.answer_by_reference
+            assert server.core.services.input_requests is declared
+            assert not server.core.services.answer_by_reference
     async with open_server(answer_by_reference=True) as (server, _):
-        assert server.core.shop.answer_by_reference
+        assert server.core.services.answer_by_reference

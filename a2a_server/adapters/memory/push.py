@@ -1,44 +1,99 @@
-"""Push configs in memory, and the webhooks they are owed (spec: PAID-01, PAID-02, PAID-03)."""
+"""Push configs in memory, and their pending deliveries (spec: PAID-01, PAID-02, PAID-03)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
-from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
-from a2a_server.ports.entry import MESSAGE
-from a2a_server.ports.hooks import Account, Debt, Rooms, Setback, Which
-from a2a_server.ports.write import Write
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
+from a2a_server.ports.push import ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.records import MESSAGE, Write
 
-_Place = tuple[int, int]
+_DueTime = tuple[int, int]
 """When a config is due, and its serial number."""
 
 
-class Debts:
-    """Which configs are owed something. A config is served one debt at a time, and the longest unserved goes first."""
+@dataclass(slots=True)
+class ConfigRow:
+    """A push config, its pending deliveries, and when the first of them may be tried."""
+
+    scope: Scope
+    task_id: str
+    serial: int
+    wire: bytes
+    version: str
+    schemes: Sequence[str]
+    host: str
+    pending: dict[int, Trace | None] = field(default_factory=dict)
+    """Numbers of entries, in order, so that the first can be read from the front; with the trace of each."""
+    due_ms: int | None = None
+    attempts: int = 0
+    claimed_until_ms: int | None = None
+    served_ms: int = 0
+    failing_ms: int | None = None
+    parked_ms: int | None = None
+    why: str = ""
+    delivered: int = 0
+    failed: int = 0
+
+    @property
+    def hook(self) -> PushConfig:
+        return PushConfig(pb.TaskPushNotificationConfig.FromString(self.wire), self.version, self.schemes)
+
+    def status(self) -> ConfigStatus:
+        config = self.hook.config
+        return ConfigStatus(
+            scope=self.scope,
+            task_id=self.task_id,
+            config_id=config.id,
+            url=config.url,
+            version=self.version,
+            pending=len(self.pending),
+            next_number=next(iter(self.pending), None),
+            delivered=self.delivered,
+            failed=self.failed,
+            attempts=self.attempts,
+            due_ms=self.due_ms,
+            claimed=self.claimed_until_ms is not None,
+            failing_ms=self.failing_ms,
+            parked_ms=self.parked_ms,
+            why=self.why,
+        )
+
+
+ConfigRows = Mapping[str, ConfigRow]
+"""The configs of one task, by id."""
+
+
+class Deliveries:
+    """Which configs are due. A config has one delivery at a time, and those that have waited longest come first."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, list[_Place]] = {}
-        """Of each host those that are due, in order; hosts take turns in the order of this dict."""
-        self._due: dict[int, tuple[TaskRow, ConfigRow]] = {}
-        self._parked: dict[int, tuple[TaskRow, ConfigRow]] = {}
+        self._hosts: dict[str, list[_DueTime]] = {}
+        """The due times of each host's configs, in order. Hosts take turns in the order of this dict."""
+        self._due: dict[int, ConfigRow] = {}
+        self._parked: dict[int, ConfigRow] = {}
 
-    def owe(self, row: TaskRow, write: Write) -> bool:
+    def add(self, configs: ConfigRows, write: Write) -> bool:
+        """Queue a delivery per config and entry; whether any config has become due."""
         numbers = [entry.number for entry in write.entries if entry.kind != MESSAGE]
-        owed = {number: write.trace_of(number) for number in numbers} if write.traces else dict.fromkeys(numbers)
-        payable = False
-        for config in (row.configs or {}).values() if numbers else ():
-            config.owed.update(owed)
+        added = {number: write.trace_of(number) for number in numbers} if write.traces else dict.fromkeys(numbers)
+        due = False
+        for config in configs.values() if numbers else ():
+            config.pending.update(added)
             if config.parked_ms is None:
-                payable = True
+                due = True
                 if config.due_ms is None:
-                    self._set_due(row, config, config.served_ms)
-        return payable
+                    self._set_due(config, config.served_ms)
+        return due
 
     # -- when configs are due
 
-    def _set_due(self, row: TaskRow, config: ConfigRow, due_ms: int | None) -> None:
+    def _set_due(self, config: ConfigRow, due_ms: int | None) -> None:
         if config.due_ms is not None:
             line = self._hosts[config.host]
             del line[bisect_left(line, (config.due_ms, config.serial))]
@@ -48,122 +103,99 @@ class Debts:
         config.due_ms = due_ms
         if due_ms is not None:
             insort(self._hosts.setdefault(config.host, []), (due_ms, config.serial))
-            self._due[config.serial] = row, config
+            self._due[config.serial] = config
 
-    def _begin_anew(self, row: TaskRow, config: ConfigRow) -> None:
-        """Forget what has failed; what is owed is due, unless an attempt is under way."""
+    def _start_over(self, config: ConfigRow) -> None:
+        """Forget what has failed. The config is due if it has pending deliveries and no attempt is running."""
         config.attempts, config.failing_ms, config.parked_ms, config.why = 0, None, None, ""
         self._parked.pop(config.serial, None)
         if config.claimed_until_ms is None:
-            self._set_due(row, config, config.served_ms if config.owed else None)
+            self._set_due(config, config.served_ms if config.pending else None)
 
-    def moved(self, row: TaskRow, config: ConfigRow, host: str) -> None:
-        """A config was replaced; whoever tries the old one has no claim on the new one."""
-        self._set_due(row, config, None)
+    def replaced(self, config: ConfigRow, host: str) -> None:
+        """A config was replaced. An attempt that is running for the old one has no claim on the new one."""
+        self._set_due(config, None)
         config.host, config.claimed_until_ms = host, None
-        self._begin_anew(row, config)
+        self._start_over(config)
 
-    def forget(self, row: TaskRow, config: ConfigRow) -> None:
+    def forget(self, config: ConfigRow) -> None:
         """A config was deleted."""
-        self._set_due(row, config, None)
+        self._set_due(config, None)
         self._parked.pop(config.serial, None)
 
     # -- claims
 
-    def next(self) -> int | None:
+    def next_due(self) -> int | None:
         return min((line[0][0] for line in self._hosts.values()), default=None)
 
-    def claim(self, now_ms: int, until_ms: int, limit: int, rooms: Rooms) -> Sequence[Debt]:
-        debts: list[Debt] = []
+    def claim(self, now_ms: int, until_ms: int, limit: int, limits: HostLimits) -> Sequence[Delivery]:
+        deliveries: list[Delivery] = []
         for host in list(self._hosts):
-            if len(debts) == limit:
+            if len(deliveries) == limit:
                 break
-            self._hosts[host] = self._hosts.pop(host)  # the next time, the others come first
-            debts += self._claim_of(host, now_ms, until_ms, min(limit - len(debts), rooms.of(host)))
-        return debts
+            self._hosts[host] = self._hosts.pop(host)  # the next claim begins with the others
+            deliveries += self._claim_of(host, now_ms, until_ms, min(limit - len(deliveries), limits.of(host)))
+        return deliveries
 
-    def _claim_of(self, host: str, now_ms: int, until_ms: int, limit: int) -> Iterator[Debt]:
+    def _claim_of(self, host: str, now_ms: int, until_ms: int, limit: int) -> Iterator[Delivery]:
         line = self._hosts[host]
         due = line[: max(0, min(limit, bisect_left(line, (now_ms + 1, 0))))]
         for _, serial in due:
-            row, config = self._due[serial]
-            self._set_due(row, config, until_ms)
+            config = self._due[serial]
+            self._set_due(config, until_ms)
             config.claimed_until_ms, config.served_ms = until_ms, now_ms
-            number, trace = next(iter(config.owed.items()))
+            number, trace = next(iter(config.pending.items()))
             failed = config.attempts, until_ms, host, config.failing_ms
-            yield Debt(row.scope, row.task_id, number, config.hook, *failed, trace)
+            yield Delivery(config.scope, config.task_id, number, config.hook, *failed, trace)
 
-    def settle(self, row: TaskRow | None, debt: Debt, setback: Setback | None) -> bool:
-        config = (row.configs or {}).get(debt.hook.config.id) if row is not None else None
-        if row is None or config is None or config.claimed_until_ms != debt.until_ms or debt.number not in config.owed:
+    def finish(self, config: ConfigRow | None, delivery: Delivery, failure: FailedAttempt | None) -> bool:
+        if config is None or config.claimed_until_ms != delivery.until_ms or delivery.number not in config.pending:
             return False
         config.claimed_until_ms = None
-        if setback is not None:
-            self._put_off(row, config, setback)
+        if failure is not None:
+            self._put_off(config, failure)
             return True
-        del config.owed[debt.number]
+        del config.pending[delivery.number]
         config.delivered += 1
-        self._begin_anew(row, config)
+        self._start_over(config)
         return True
 
-    def _put_off(self, row: TaskRow, config: ConfigRow, setback: Setback) -> None:
-        self._set_due(row, config, setback.retry_ms)
-        if setback.retry_ms is None:
-            config.parked_ms = setback.now_ms
-            self._parked[config.serial] = row, config
-        if setback.tried:
+    def _put_off(self, config: ConfigRow, failure: FailedAttempt) -> None:
+        self._set_due(config, failure.retry_ms)
+        if failure.retry_ms is None:
+            config.parked_ms = failure.now_ms
+            self._parked[config.serial] = config
+        if failure.tried:
             config.attempts += 1
             config.failed += 1
-            config.why = setback.why
-            config.failing_ms = setback.now_ms if config.failing_ms is None else config.failing_ms
+            config.why = failure.why
+            config.failing_ms = failure.now_ms if config.failing_ms is None else config.failing_ms
 
-    # -- what operators do
+    # -- for operators; `configs` are those of the task that they name
 
-    def accounts(self, row: TaskRow | None, which: Which, limit: int) -> Sequence[Account]:
-        return [_account(*place) for place in islice(self._found(row, which), limit)]
+    def status(self, configs: ConfigRows, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        return [config.status() for config in islice(self._found(configs, wanted), limit)]
 
-    def retry(self, row: TaskRow | None, which: Which) -> int:
-        found = [place for place in self._found(row, which) if place[1].owed or place[1].parked_ms is not None]
-        for place in found:
-            self._begin_anew(*place)
-        return sum(bool(config.owed) for _, config in found)
+    def retry(self, configs: ConfigRows, wanted: ConfigFilter) -> int:
+        found = [row for row in self._found(configs, wanted) if row.pending or row.parked_ms is not None]
+        for config in found:
+            self._start_over(config)
+        return sum(bool(config.pending) for config in found)
 
-    def drop(self, row: TaskRow | None, which: Which) -> int:
+    def drop(self, configs: ConfigRows, wanted: ConfigFilter) -> int:
         dropped = 0
-        for place, config in list(self._found(row, which)):
-            dropped += len(config.owed)
-            config.owed.clear()
+        for config in list(self._found(configs, wanted)):
+            dropped += len(config.pending)
+            config.pending.clear()
             config.claimed_until_ms = None
-            self._begin_anew(place, config)
+            self._start_over(config)
         return dropped
 
-    def _found(self, row: TaskRow | None, which: Which) -> Iterator[tuple[TaskRow, ConfigRow]]:
-        if not which.task_id:
-            due = [] if which.parked else sorted(self._due.values(), key=lambda place: place[1].due_ms or 0)
-            yield from due
+    def _found(self, configs: ConfigRows, wanted: ConfigFilter) -> Iterator[ConfigRow]:
+        if not wanted.task_id:
+            yield from [] if wanted.parked else sorted(self._due.values(), key=lambda config: config.due_ms or 0)
             yield from self._parked.values()
-        elif row is not None:
-            for config_id, config in sorted((row.configs or {}).items()):
-                if which.config_id in ("", config_id) and (config.parked_ms is not None or not which.parked):
-                    yield row, config
-
-
-def _account(row: TaskRow, config: ConfigRow) -> Account:
-    made = config.hook.config
-    return Account(
-        scope=row.scope,
-        task_id=row.task_id,
-        config_id=made.id,
-        url=made.url,
-        version=config.version,
-        owed=len(config.owed),
-        first=next(iter(config.owed), None),
-        delivered=config.delivered,
-        failed=config.failed,
-        attempts=config.attempts,
-        due_ms=config.due_ms,
-        claimed=config.claimed_until_ms is not None,
-        failing_ms=config.failing_ms,
-        parked_ms=config.parked_ms,
-        why=config.why,
-    )
+            return
+        for config_id, config in sorted(configs.items()):
+            if wanted.config_id in ("", config_id) and (config.parked_ms is not None or not wanted.parked):
+                yield config

@@ -10,16 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 
-from a2a_server.adapters.memory.index import TaskIndex
-from a2a_server.adapters.memory.push import Debts
-from a2a_server.adapters.memory.rows import ConfigRow, TaskRow
+from a2a_server.adapters.memory.push import ConfigRow, ConfigRows, Deliveries
+from a2a_server.adapters.memory.tasks import TaskIndex, TaskRow
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.webhooks import site_of
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
-from a2a_server.ports.kept import Lease, Once, Turn
-from a2a_server.ports.store import Claimed, Record, Renewal, Repeated, StaleWrite, TaskPage, TaskQuery
-from a2a_server.ports.write import Write
+from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
+from a2a_server.ports.store import Claimed, Renewal, Repeated, StaleWrite, StoredTask, TaskPage, TaskQuery
 
 
 class MemoryStore:
@@ -31,8 +28,8 @@ class MemoryStore:
         self._index = TaskIndex()
         self._turning: dict[str, TaskRow] = {}
         """Tasks with turns."""
-        self._receipts: dict[tuple[Scope, str], Once] = {}
-        self._debts = Debts()
+        self._receipts: dict[tuple[Scope, str], Receipt] = {}
+        self._deliveries = Deliveries()
         self._serials = count(1)
 
     async def open(self) -> None:
@@ -71,13 +68,13 @@ class MemoryStore:
             self._turning.pop(row.task_id, None)
         for hook in write.configs:
             self._put(row, hook)
-        if write.once is not None:
-            self._receipts[write.scope, write.once.key] = write.once
-        return write.owe and bool(row.configs) and self._debts.owe(row, write)
+        if write.receipt is not None:
+            self._receipts[write.scope, write.receipt.key] = write.receipt
+        return write.notify and bool(row.configs) and self._deliveries.add(row.configs or {}, write)
 
     def _check(self, write: Write, row: TaskRow | None) -> None:
-        if write.once is not None:
-            found = self._living(write.scope, write.once.key, write.now_ms)
+        if write.receipt is not None:
+            found = self._living(write.scope, write.receipt.key, write.now_ms)
             if found and (write.expected or found.task_id != write.task_id):
                 raise Repeated(found)
         number, epoch = (0, 0) if row is None else (len(row.wires), row.epoch)
@@ -86,7 +83,7 @@ class MemoryStore:
         if row is not None and row.scope != write.scope:
             raise StaleWrite(write.task_id)
 
-    async def load(self, scope: Scope, task_id: str) -> Record | None:
+    async def load(self, scope: Scope, task_id: str) -> StoredTask | None:
         row = self._row(scope, task_id)
         return row.record() if row else None
 
@@ -142,40 +139,40 @@ class MemoryStore:
 
     # -- receipts
 
-    def _living(self, scope: Scope, key: str, now_ms: int) -> Once | None:
-        once = self._receipts.get((scope, key))
-        return once if once is not None and once.expires_ms > now_ms else None
+    def _living(self, scope: Scope, key: str, now_ms: int) -> Receipt | None:
+        receipt = self._receipts.get((scope, key))
+        return receipt if receipt is not None and receipt.expires_ms > now_ms else None
 
-    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Receipt | None:
         return self._living(scope, key, now_ms)
 
-    async def reserve(self, scope: Scope, once: Once, now_ms: int, *, instead_of: str = "") -> Once:
-        found = self._living(scope, once.key, now_ms)
+    async def reserve(self, scope: Scope, receipt: Receipt, now_ms: int, *, instead_of: str = "") -> Receipt:
+        found = self._living(scope, receipt.key, now_ms)
         if found is not None and (found.task_id != instead_of or found.reply or found.task_id in self._tasks):
             return found
-        self._receipts[scope, once.key] = once
-        return once
+        self._receipts[scope, receipt.key] = receipt
+        return receipt
 
     async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
-        once = self._receipts.get((scope, key))
-        if once is not None and not once.reply:
-            self._receipts[scope, key] = replace(once, reply=reply)
+        receipt = self._receipts.get((scope, key))
+        if receipt is not None and not receipt.reply:
+            self._receipts[scope, key] = replace(receipt, reply=reply)
 
-    # -- push configs and debts
+    # -- push configs and deliveries
 
-    async def put_config(self, scope: Scope, hook: Hook) -> bool:
+    async def put_config(self, scope: Scope, hook: PushConfig) -> bool:
         row = self._row(scope, hook.config.task_id)
         if row is None:
             return False
         self._put(row, hook)
         return True
 
-    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> PushConfig | None:
         row = self._row(scope, task_id)
         config = row.configs.get(config_id) if row and row.configs else None
         return config.hook if config else None
 
-    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[Hook] | None:
+    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[PushConfig] | None:
         row = self._row(scope, task_id)
         if row is None:
             return None
@@ -188,42 +185,51 @@ class MemoryStore:
         if row is None:
             return False
         if row.configs and (config := row.configs.pop(config_id, None)) is not None:
-            self._debts.forget(row, config)
+            self._deliveries.forget(config)
         return True
 
-    def _put(self, row: TaskRow, hook: Hook) -> None:
+    def _put(self, row: TaskRow, hook: PushConfig) -> None:
         wire, schemes, host = hook.config.SerializeToString(), tuple(hook.schemes), site_of(hook.config.url)
         if row.configs is None:
             row.configs = {}
         if known := row.configs.get(hook.config.id):
             known.wire, known.version, known.schemes = wire, hook.version, schemes
-            self._debts.moved(row, known, host)
+            self._deliveries.replaced(known, host)
         else:
-            row.configs[hook.config.id] = ConfigRow(next(self._serials), wire, hook.version, schemes, host)
+            row.configs[hook.config.id] = ConfigRow(
+                row.scope, row.task_id, next(self._serials), wire, hook.version, schemes, host
+            )
 
-    async def next_debt(self) -> int | None:
-        return self._debts.next()
+    def _configs_of(self, task_id: str) -> ConfigRows:
+        row = self._tasks.get(task_id)
+        return row.configs or {} if row is not None else {}
 
-    async def claim_debts(self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM) -> Sequence[Debt]:
-        return self._debts.claim(now_ms, until_ms, limit, rooms)
+    async def next_due(self) -> int | None:
+        return self._deliveries.next_due()
 
-    async def settle(self, debt: Debt, setback: Setback | None) -> bool:
-        return self._debts.settle(self._tasks.get(debt.task_id), debt, setback)
+    async def claim_deliveries(
+        self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
+    ) -> Sequence[Delivery]:
+        return self._deliveries.claim(now_ms, until_ms, limit, limits)
 
-    async def accounts(self, which: Which, limit: int) -> Sequence[Account]:
-        return self._debts.accounts(self._tasks.get(which.task_id), which, limit)
+    async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
+        config = self._configs_of(delivery.task_id).get(delivery.hook.config.id)
+        return self._deliveries.finish(config, delivery, failure)
 
-    async def retry_debts(self, which: Which) -> int:
-        return self._debts.retry(self._tasks.get(which.task_id), which)
+    async def push_status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        return self._deliveries.status(self._configs_of(wanted.task_id), wanted, limit)
 
-    async def drop_debts(self, which: Which) -> int:
-        return self._debts.drop(self._tasks.get(which.task_id), which)
+    async def retry_deliveries(self, wanted: ConfigFilter) -> int:
+        return self._deliveries.retry(self._configs_of(wanted.task_id), wanted)
+
+    async def drop_deliveries(self, wanted: ConfigFilter) -> int:
+        return self._deliveries.drop(self._configs_of(wanted.task_id), wanted)
 
 
 def _until(row: TaskRow) -> int:
     return row.lease.until_ms if row.lease else 0
 
 
-def _turns(row: TaskRow) -> list[Turn]:
+def _turns(row: TaskRow) -> list[StoredTurn]:
     turns = row.turns or {}
     return [turns[number] for number in sorted(turns)]

@@ -8,46 +8,48 @@ from collections.abc import Iterator, Sequence
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.hooks import Account, Which
+from a2a_server.ports.push import ConfigFilter, ConfigStatus
 
 _SQL = queries("push.sql")
 
 _EVER, _ALL = -(2**63), 2**63 - 1
 
 
-def accounts(connection: sqlite3.Connection, which: Which, limit: int) -> Sequence[Account]:
-    return [account for _, account in _found(connection, which, limit)][:limit]
+def status(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+    return [account for _, account in _found(connection, wanted, limit)][:limit]
 
 
-def retry(connection: sqlite3.Connection, which: Which) -> int:
-    found = [(key, account) for key, account in _found(connection, which, _ALL) if account.owed or account.parked_ms]
+def retry(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
+    found = [
+        (key, account) for key, account in _found(connection, wanted, _ALL) if account.pending or account.parked_ms
+    ]
     connection.executemany(_SQL["retry"], [(key,) for key, _ in found])
-    return sum(account.owed > 0 for _, account in found)
+    return sum(account.pending > 0 for _, account in found)
 
 
-def drop(connection: sqlite3.Connection, which: Which) -> int:
-    found = list(_found(connection, which, _ALL))
+def drop(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
+    found = list(_found(connection, wanted, _ALL))
     keys = [(key,) for key, _ in found]
     connection.executemany(_SQL["drop"], keys)
     connection.executemany(_SQL["dropped"], keys)
-    return sum(account.owed for _, account in found)
+    return sum(account.pending for _, account in found)
 
 
-def _found(connection: sqlite3.Connection, which: Which, limit: int) -> Iterator[tuple[int, Account]]:
-    for key in _keys(connection, which, limit):
+def _found(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Iterator[tuple[int, ConfigStatus]]:
+    for key in _keys(connection, wanted, limit):
         tenant, owner, task_id, config_id, wire, *rest = connection.execute(_SQL["account"], (key,)).fetchone()
         url = pb.TaskPushNotificationConfig.FromString(wire).url
-        account = Account(Scope(tenant, owner), task_id, config_id, url, *rest)
-        if account.parked_ms is not None or not which.parked:
+        account = ConfigStatus(Scope(tenant, owner), task_id, config_id, url, *rest)
+        if account.parked_ms is not None or not wanted.parked:
             yield key, account._replace(claimed=bool(account.claimed))  # SQLite has no truth of its own
 
 
-def _keys(connection: sqlite3.Connection, which: Which, limit: int) -> Sequence[int]:
-    if which.config_id:
-        rows = connection.execute(_SQL["key_of_config"], (which.task_id, which.config_id, limit)).fetchall()
-    elif which.task_id:
-        rows = connection.execute(_SQL["keys_of_task"], (which.task_id, limit)).fetchall()
+def _keys(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Sequence[int]:
+    if wanted.config_id:
+        rows = connection.execute(_SQL["key_of_config"], (wanted.task_id, wanted.config_id, limit)).fetchall()
+    elif wanted.task_id:
+        rows = connection.execute(_SQL["keys_of_task"], (wanted.task_id, limit)).fetchall()
     else:
-        rows = [] if which.parked else connection.execute(_SQL["keys_due"], (_EVER, limit)).fetchall()
+        rows = [] if wanted.parked else connection.execute(_SQL["keys_due"], (_EVER, limit)).fetchall()
         rows += connection.execute(_SQL["keys_parked"], (_EVER, limit)).fetchall()
     return [key for (key,) in rows]

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from a2a_server.adapters.sqlite import push_accounts, schema
 from a2a_server.adapters.sqlite.writer import unavailable
-from a2a_server.ports.hooks import Account, Which
+from a2a_server.ports.push import ConfigFilter, ConfigStatus
 from a2a_server.ports.store import StoreRefused
 
 T = TypeVar("T")
@@ -26,14 +26,14 @@ class PushBooks:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def accounts(self, which: Which, limit: int) -> Sequence[Account]:
-        return self._do(partial(push_accounts.accounts, which=which, limit=limit), "BEGIN")
+    def status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        return self._do(partial(push_accounts.status, wanted=wanted, limit=limit), "BEGIN")
 
-    def retry(self, which: Which) -> int:
-        return self._do(partial(push_accounts.retry, which=which))
+    def retry(self, wanted: ConfigFilter) -> int:
+        return self._do(partial(push_accounts.retry, wanted=wanted))
 
-    def drop(self, which: Which) -> int:
-        return self._do(partial(push_accounts.drop, which=which))
+    def drop(self, wanted: ConfigFilter) -> int:
+        return self._do(partial(push_accounts.drop, wanted=wanted))
 
     def _do(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
         with schema.refusing(self._path), closing(self._connect()) as connection:

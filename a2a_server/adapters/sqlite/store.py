@@ -15,7 +15,7 @@ from a2a_server.adapters.sqlite import (
     lists,
     push,
     push_accounts,
-    push_debts,
+    push_deliveries,
     receipts,
     schema,
     tasks,
@@ -24,11 +24,9 @@ from a2a_server.adapters.sqlite import (
 from a2a_server.adapters.sqlite.reader import Reader
 from a2a_server.adapters.sqlite.writer import Writer
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.entry import Entry
-from a2a_server.ports.hooks import ANY_ROOM, Account, Debt, Hook, Rooms, Setback, Which
-from a2a_server.ports.kept import Lease, Once
-from a2a_server.ports.store import Claimed, Record, Renewal, StoreUnavailable, TaskPage, TaskQuery
-from a2a_server.ports.write import Write
+from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.records import Entry, Lease, Receipt, Write
+from a2a_server.ports.store import Claimed, Renewal, StoredTask, StoreUnavailable, TaskPage, TaskQuery
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -60,7 +58,7 @@ class SqliteStore:
             undo.callback(os.close, lock)
             connection = undo.enter_context(closing(schema.connect_writer(self._path)))
             tasks.make_secret(connection)
-            push_debts.unclaim(connection)
+            push_deliveries.unclaim(connection)
             self._reader = Reader(self._path)
             undo.pop_all()
         self._lock = lock
@@ -114,7 +112,7 @@ class SqliteStore:
     async def commit(self, write: Write) -> bool:
         return await self._write(partial(tasks.commit, write=write))
 
-    async def load(self, scope: Scope, task_id: str) -> Record | None:
+    async def load(self, scope: Scope, task_id: str) -> StoredTask | None:
         return self._read(partial(tasks.load, scope=scope, task_id=task_id))
 
     async def entries(self, task_id: str, after: int, limit: int) -> Sequence[Entry]:
@@ -143,55 +141,57 @@ class SqliteStore:
 
     # -- receipts
 
-    async def recall(self, scope: Scope, key: str, now_ms: int) -> Once | None:
+    async def recall(self, scope: Scope, key: str, now_ms: int) -> Receipt | None:
         return self._read(partial(receipts.recall, scope=scope, key=key, now_ms=now_ms))
 
-    async def reserve(self, scope: Scope, once: Once, now_ms: int, *, instead_of: str = "") -> Once:
+    async def reserve(self, scope: Scope, receipt: Receipt, now_ms: int, *, instead_of: str = "") -> Receipt:
         return await self._write(
-            partial(receipts.reserve, scope=scope, once=once, now_ms=now_ms, instead_of=instead_of)
+            partial(receipts.reserve, scope=scope, receipt=receipt, now_ms=now_ms, instead_of=instead_of)
         )
 
     async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
         await self._write(partial(receipts.answer, scope=scope, key=key, reply=reply))
 
-    # -- push configs and debts
+    # -- push configs and deliveries
 
-    async def put_config(self, scope: Scope, hook: Hook) -> bool:
+    async def put_config(self, scope: Scope, hook: PushConfig) -> bool:
         return await self._write(partial(push.put_config, scope=scope, hook=hook))
 
-    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> Hook | None:
+    async def get_config(self, scope: Scope, task_id: str, config_id: str) -> PushConfig | None:
         return self._read(partial(push.get_config, scope=scope, task_id=task_id, config_id=config_id))
 
-    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[Hook] | None:
+    async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[PushConfig] | None:
         return await self._scan(partial(push.configs, scope=scope, task_id=task_id, after=after, limit=limit))
 
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
         work = partial(push.delete_config, scope=scope, task_id=task_id, config_id=config_id)
-        return await self._write(work, long=True)  # it may have thousands of debts
+        return await self._write(work, long=True)  # it may have thousands of deliveries
 
-    async def next_debt(self) -> int | None:
-        return self._read(push_debts.next_debt)
+    async def next_due(self) -> int | None:
+        return self._read(push_deliveries.next_due)
 
-    async def claim_debts(self, now_ms: int, until_ms: int, limit: int, rooms: Rooms = ANY_ROOM) -> Sequence[Debt]:
+    async def claim_deliveries(
+        self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
+    ) -> Sequence[Delivery]:
         """In steps, each in a transaction of its own: there may be many hosts, and they are walked on the loop."""
-        order = push_debts.Order(now_ms, until_ms, limit, rooms)
-        at = push_debts.Round(self._last_host, self._last_host)
-        claimed: list[Debt] = []
+        order = push_deliveries.Order(now_ms, until_ms, limit, limits)
+        at = push_deliveries.Round(self._last_host, self._last_host)
+        claimed: list[Delivery] = []
         while order.limit > 0 and not at.over:
-            debts, at = await self._write(partial(push_debts.claim, order=order, at=at))
-            claimed += debts
-            order = push_debts.started(debts, order)
+            deliveries, at = await self._write(partial(push_deliveries.claim, order=order, at=at))
+            claimed += deliveries
+            order = push_deliveries.started(deliveries, order)
         self._last_host = at.place
         return claimed
 
-    async def settle(self, debt: Debt, setback: Setback | None) -> bool:
-        return await self._write(partial(push_debts.settle, debt=debt, setback=setback))
+    async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
+        return await self._write(partial(push_deliveries.settle, delivery=delivery, failure=failure))
 
-    async def accounts(self, which: Which, limit: int) -> Sequence[Account]:
-        return await self._scan(partial(push_accounts.accounts, which=which, limit=limit))
+    async def push_status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        return await self._scan(partial(push_accounts.status, wanted=wanted, limit=limit))
 
-    async def retry_debts(self, which: Which) -> int:
-        return await self._write(partial(push_accounts.retry, which=which), long=True)
+    async def retry_deliveries(self, wanted: ConfigFilter) -> int:
+        return await self._write(partial(push_accounts.retry, wanted=wanted), long=True)
 
-    async def drop_debts(self, which: Which) -> int:
-        return await self._write(partial(push_accounts.drop, which=which), long=True)
+    async def drop_deliveries(self, wanted: ConfigFilter) -> int:
+        return await self._write(partial(push_accounts.drop, wanted=wanted), long=True)

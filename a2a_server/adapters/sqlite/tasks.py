@@ -12,10 +12,8 @@ from a2a_server.adapters.sqlite.keys import exists, scope_key
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.entry import ARTIFACT, Entry
-from a2a_server.ports.kept import Head
-from a2a_server.ports.store import Record, StaleWrite
-from a2a_server.ports.write import Write
+from a2a_server.ports.records import ARTIFACT, Entry, TaskHead, Write
+from a2a_server.ports.store import StaleWrite, StoredTask
 
 _SQL = queries("tasks.sql")
 
@@ -40,8 +38,8 @@ class Stored(NamedTuple):
 
 def commit(connection: sqlite3.Connection, write: Write) -> bool:
     """Whether webhooks became payable by it."""
-    if write.once is not None:
-        receipts.check(connection, write, write.once)
+    if write.receipt is not None:
+        receipts.check(connection, write, write.receipt)
     if write.expected:
         key, watched = _change(connection, write)
     else:
@@ -53,8 +51,8 @@ def commit(connection: sqlite3.Connection, write: Write) -> bool:
     if write.state is not None:
         connection.execute(_SQL["agent_state"], (key, write.state))
     owed = bool(watched or write.configs) and push.apply(connection, key, write)
-    if write.once is not None:
-        receipts.leave(connection, write.scope, write.once)
+    if write.receipt is not None:
+        receipts.leave(connection, write.scope, write.receipt)
     return owed
 
 
@@ -101,7 +99,7 @@ def _change(connection: sqlite3.Connection, write: Write) -> tuple[int, bool]:
     return key, stored.watched
 
 
-def _columns(write: Write, head: Head, shelved: int) -> tuple[str, int, int, int, int, bytes]:
+def _columns(write: Write, head: TaskHead, shelved: int) -> tuple[str, int, int, int, int, bytes]:
     number = write.expected + len(write.entries)
     # While the log has no artifacts that a reader must fold, the tail to be searched for them stays empty.
     if write.artifacts is not None or (
@@ -119,14 +117,14 @@ def _append(connection: sqlite3.Connection, key: int, entries: Sequence[Entry]) 
         connection.executemany(_SQL["append"], [(key, entry.number, entry.wire) for entry in entries])
 
 
-def load(connection: sqlite3.Connection, scope: Scope, task_id: str) -> Record | None:
+def load(connection: sqlite3.Connection, scope: Scope, task_id: str) -> StoredTask | None:
     row = connection.execute(_SQL["load"], (task_id, scope.tenant, scope.owner)).fetchone()
     if row is None:
         return None
     key, head, epoch, live, shelved, number, artifacts, state = row
     # Entries never change, so what was committed since the row was read cannot get between it and its tail.
     task = whole(connection, head, artifacts, (key, shelved, number))
-    return Record(task, number, epoch, state, live=bool(live))
+    return StoredTask(task, number, epoch, state, live=bool(live))
 
 
 def whole(connection: sqlite3.Connection, head: bytes, artifacts: bytes, tail: tuple[int, int, int]) -> pb.Task:

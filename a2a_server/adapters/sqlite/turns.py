@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from a2a_server.adapters.sqlite.sql import queries
 from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.kept import Lease, Turn
+from a2a_server.ports.records import Lease, StoredTurn, Write
 from a2a_server.ports.store import Claimed, Renewal
-from a2a_server.ports.write import Write
 
 _SQL = queries("turns.sql")
 
@@ -54,7 +53,7 @@ def claim(connection: sqlite3.Connection, lease: Lease, lapsed_before_ms: int, l
     claimed = []
     for task, epoch, task_id, tenant, owner in connection.execute(_SQL["lapsed"], (lapsed_before_ms, limit)).fetchall():
         _lease(connection, task, epoch + 1, lease)
-        turns = [Turn(*row) for row in connection.execute(_SQL["turns"], (task,))]
+        turns = [StoredTurn(*row) for row in connection.execute(_SQL["turns"], (task,))]
         claimed.append(Claimed(Scope(tenant, owner), task_id, epoch + 1, turns))
     return claimed
 

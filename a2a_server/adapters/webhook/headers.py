@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import quote
 
-from a2a_server.ports.push_sender import Notice
+from a2a_server.ports.push import Notice
 from a2a_server.protocol.names import (
     AUTHORIZATION_HEADER,
     DELIVERY_ID_HEADER,

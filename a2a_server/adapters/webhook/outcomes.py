@@ -13,7 +13,7 @@ import aiohttp
 import structlog
 
 from a2a_server.adapters.webhook.sockets import RefusedAddressError
-from a2a_server.ports.push_sender import Outcome
+from a2a_server.ports.push import Outcome
 
 logger = structlog.get_logger()
 

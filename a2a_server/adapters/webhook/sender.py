@@ -16,8 +16,7 @@ from a2a_server.adapters.webhook.outcomes import CLOSED, REFUSED_CONFIG, of_answ
 from a2a_server.adapters.webhook.sockets import Sockets
 from a2a_server.domain.webhooks import Policy, faults_of, target_of
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.hooks import Hook
-from a2a_server.ports.push_sender import Notice, Outcome
+from a2a_server.ports.push import Notice, Outcome, PushConfig
 from a2a_server.protocol.errors import Violation
 
 _MOST_READ = 16 * 1024
@@ -69,7 +68,7 @@ class WebhookSender:
         except Exception as error:  # noqa: BLE001 - nothing that a receiver does may end the relay
             return of_failure(error) if self._connections else CLOSED
 
-    async def challenge(self, hook: Hook) -> bool:
+    async def challenge(self, hook: PushConfig) -> bool:
         if not self._may_be_called(hook):
             return False
         try:
@@ -80,7 +79,7 @@ class WebhookSender:
     def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:
         return faults_of(config, self._policy, prefix)
 
-    def _may_be_called(self, hook: Hook) -> bool:
+    def _may_be_called(self, hook: PushConfig) -> bool:
         return bool(hook.config.url) and not self.faults(hook.config)
 
     async def _attempt(self, notice: Notice) -> Outcome:

@@ -12,7 +12,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.push_sender import Notice
+from a2a_server.ports.push import Notice
 
 SETTING = "push.signing_keys"
 ALGORITHM = "ES256"

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from a2a_server.operations.push.hosts import Place
-from a2a_server.ports.hooks import Debt
+from a2a_server.ports.push import Delivery
 
 
 @dataclass(slots=True)
@@ -20,12 +20,12 @@ class Counters:
 
 
 class Attempt:
-    """One debt on its way."""
+    """One delivery on its way."""
 
-    __slots__ = ("before", "debt", "place", "reached", "task")
+    __slots__ = ("before", "delivery", "place", "reached", "task")
 
-    def __init__(self, debt: Debt, place: Place, before: Attempt | None) -> None:
-        self.debt = debt
+    def __init__(self, delivery: Delivery, place: Place, before: Attempt | None) -> None:
+        self.delivery = delivery
         self.place = place
         self.before = before
         """One for the same config, which was replaced meanwhile: its claim is void, its receiver perhaps another."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.hooks import Hook
+from a2a_server.ports.push import PushConfig
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import A2AError, Reason, task_not_found
 
 MOST_CONFIGS = 100
 
 
-async def find_twin(store: Store, scope: Scope, config: pb.TaskPushNotificationConfig) -> Hook | None:
+async def find_twin(store: Store, scope: Scope, config: pb.TaskPushNotificationConfig) -> PushConfig | None:
     """The config that this one would replace; refuses one too many."""
     hooks = await store.configs(scope, config.task_id, "", MOST_CONFIGS)
     if hooks is None:

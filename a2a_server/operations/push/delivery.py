@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from a2a_server.ports.push_sender import PushSender
-from a2a_server.ports.sealing import Sealer
+from a2a_server.ports.push import PushSender, Sealer
 from a2a_server.protocol.names import CURRENT
 
 
@@ -45,7 +44,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class PushOptions:
     """Made by whoever puts the server together; without one nothing is owed to anybody."""
 
     sender: PushSender

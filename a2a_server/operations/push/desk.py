@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
-from a2a_server.operations.push.delivery import Delivery
-from a2a_server.ports.hooks import Hook
+from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.ports.push import PushConfig
 from a2a_server.protocol.errors import Violation, refuse
 
 MASK = "****"
@@ -15,10 +15,10 @@ INLINE = "configuration.task_push_notification_config."
 class PushDesk:
     """Takes configs in, and gives them out again to be sent with."""
 
-    def __init__(self, delivery: Delivery) -> None:
-        self._sender = delivery.sender
-        self._sealer = delivery.sealer
-        self._challenges = delivery.challenge
+    def __init__(self, options: PushOptions) -> None:
+        self._sender = options.sender
+        self._sealer = options.sealer
+        self._challenges = options.challenge
 
     def check(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> None:
         """Refuse what would never be sent, before anything has happened."""
@@ -27,11 +27,11 @@ class PushDesk:
 
     async def challenge(self, config: pb.TaskPushNotificationConfig, call: Call, prefix: str = "") -> None:
         """Refuse an address whose owner does not answer for it, if that is asked for."""
-        if self._challenges and not await self._sender.challenge(Hook(config, call.version, call.schemes)):
+        if self._challenges and not await self._sender.challenge(PushConfig(config, call.version, call.schemes)):
             text = "must answer GET with ?validationToken=… by 200 and the token, to show that it wants webhooks"
             refuse([Violation(f"{prefix}url", text)])
 
-    def seal(self, config: pb.TaskPushNotificationConfig, known: Hook | None) -> None:
+    def seal(self, config: pb.TaskPushNotificationConfig, known: PushConfig | None) -> None:
         """Make a config fit to be kept; its ids are set.
 
         A client that writes back what it has read must not replace a secret by its mask: `known` has it still.
@@ -49,7 +49,7 @@ class PushDesk:
             sealed = self._sealer.seal(config.authentication.credentials, _place(config, "credentials"))
             config.authentication.credentials = sealed
 
-    def open(self, hook: Hook) -> Hook:
+    def open(self, hook: PushConfig) -> PushConfig:
         """A copy that holds its secrets in clear, for the sender alone. Raises `Unsealable`."""
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(hook.config)

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from a2a_server.operations.push.delivery import Patience
-from a2a_server.ports.hooks import Rooms
+from a2a_server.ports.push import HostLimits
 
 _ASIDE_AFTER = 1.0
 """Seconds after which an attempt steps aside."""
@@ -61,15 +61,15 @@ class Hosts:
     def free(self) -> int:
         return max(0, self._patience.concurrency - self._running)
 
-    def rooms(self, now: float) -> Rooms:
-        """How many debts of each host may be claimed now."""
+    def rooms(self, now: float) -> HostLimits:
+        """How many deliveries of each host may be claimed now."""
         per_host = self._patience.per_host
         spare = max(0, self._most_doubtful - self._doubtful)
         known = dict.fromkeys(self._good, per_host) if spare < per_host else {}
         for name, host in self._hosts.items():
             room = host.room(now, per_host)
             known[name] = room if name in self._good else min(room, spare)
-        return Rooms(min(per_host, spare), known)
+        return HostLimits(min(per_host, spare), known)
 
     @property
     def _most_doubtful(self) -> int:

@@ -1,7 +1,7 @@
-"""Pays the webhooks that are owed: claims, attempts, waits, gives up (spec: DELV, PAID-01, PAID-02, PAID-03).
+"""Delivers webhooks: claims what is due, attempts it, waits, gives up (spec: DELV, PAID-01, PAID-02, PAID-03).
 
-The store hands out one debt per config at a time, the earliest: so each config hears of its task in the order of the
-log, and none waits for another. Whatever is claimed and not settled comes back when the claim lapses.
+The store hands out one delivery per config at a time, the earliest. So each config gets its events in the order of the
+log, and no config waits for another. A claim that is never finished ends by itself, and the delivery is due again.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ import structlog
 
 from a2a_server.operations.push.attempts import Attempt, Counters
 from a2a_server.operations.push.bodies import Bodies
-from a2a_server.operations.push.delivery import Delivery
+from a2a_server.operations.push.delivery import PushOptions
 from a2a_server.operations.push.hosts import Hosts
-from a2a_server.operations.push.verdicts import reached, setback_of
+from a2a_server.operations.push.verdicts import failure_of, reached
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.hooks import Debt, Setback
-from a2a_server.ports.push_sender import Outcome
-from a2a_server.ports.sealing import Unsealable
+from a2a_server.ports.push import Delivery, FailedAttempt, Outcome, Unsealable
 from a2a_server.ports.store import Store, StoreUnavailable
 
 logger = structlog.get_logger()
@@ -28,7 +26,7 @@ logger = structlog.get_logger()
 _POLL = 1.0
 """Seconds after which the relay looks by itself: for what other processes, or operators, have made due."""
 _BREATH = 0.02
-"""Seconds between two looks at debts for which there is no room; a place that gets free ends them early."""
+"""Seconds between two looks at deliveries for which there is no room; a place that gets free ends them early."""
 _STORE_PAUSE = 0.5
 _NOTHING_TO_TELL = Outcome(delivered=True, why="event gone")
 _BROKEN = Outcome(delivered=False, why="internal error")
@@ -39,22 +37,22 @@ _Key = tuple[str, str]
 
 
 class PushRelay:
-    """One per process. Several processes may pay the debts of one store."""
+    """One per process. Several processes may pay the deliveries of one store."""
 
     def __init__(
-        self, store: Store, clock: Clock, delivery: Delivery, *, history_cap: int, keep_open_on_input: bool = False
+        self, store: Store, clock: Clock, options: PushOptions, *, history_cap: int, keep_open_on_input: bool = False
     ) -> None:
         self.counters = Counters()
         self._store = store
         self._clock = clock
-        self._sender = delivery.sender
-        self._patience = delivery.patience
-        self._bodies = Bodies(store, delivery, history_cap, keep_open_on_input=keep_open_on_input)
-        self._hosts = Hosts(delivery.patience)
+        self._sender = options.sender
+        self._patience = options.patience
+        self._bodies = Bodies(store, options, history_cap, keep_open_on_input=keep_open_on_input)
+        self._hosts = Hosts(options.patience)
         self._attempts: dict[_Key, Attempt] = {}
         self._woken, self._freed = asyncio.Event(), asyncio.Event()
         self._stuck = False
-        """Whether something is due for which there was no room; every further debt would only show the same."""
+        """Whether something is due for which there was no room; every further delivery would only show the same."""
         self._forgotten: set[_Key] | None = None
         """Configs deleted while a claim is under way, which may bring them all the same."""
         self._loop: asyncio.Task[None] | None = None
@@ -84,14 +82,19 @@ class PushRelay:
             await asyncio.wait(tasks, timeout=max(0.0, end - asyncio.get_running_loop().time()))
         left = list(self._attempts.values())
         await asyncio.gather(*(attempt.cancel() for attempt in left))
-        await self._give_back(attempt.debt for attempt in left)
+        await self._give_back(attempt.delivery for attempt in left)
         self._loop = None
         await self._sender.close()
 
-    async def _give_back(self, debts: Iterable[Debt]) -> None:
+    async def _give_back(self, deliveries: Iterable[Delivery]) -> None:
         now_ms = self._clock.now_ms()
         try:
-            await asyncio.gather(*(self._store.settle(debt, Setback(now_ms, now_ms, tried=False)) for debt in debts))
+            await asyncio.gather(
+                *(
+                    self._store.finish_attempt(delivery, FailedAttempt(now_ms, now_ms, tried=False))
+                    for delivery in deliveries
+                )
+            )
         except StoreUnavailable:
             logger.warning("store.unavailable", during="the end of webhooks")  # the claims lapse
 
@@ -126,7 +129,7 @@ class PushRelay:
         self._stuck = False
         while not self._stopping and (free := self._hosts.free):
             now_ms = self._clock.now_ms()
-            due_ms = await self._store.next_debt()
+            due_ms = await self._store.next_due()
             if due_ms is None:
                 return _POLL
             if due_ms > now_ms:
@@ -134,14 +137,14 @@ class PushRelay:
             self._freed.clear()
             rooms = self._hosts.rooms(asyncio.get_running_loop().time())
             self._forgotten = set()
-            debts = await self._store.claim_debts(now_ms, now_ms + lease_ms, free, rooms)
+            deliveries = await self._store.claim_deliveries(now_ms, now_ms + lease_ms, free, rooms)
             forgotten, self._forgotten = self._forgotten, None
-            if not debts:
+            if not deliveries:
                 self._stuck = True
                 return _POLL
-            for debt in debts:
-                if (debt.task_id, debt.hook.config.id) not in forgotten:
-                    self._begin(debt)
+            for delivery in deliveries:
+                if (delivery.task_id, delivery.hook.config.id) not in forgotten:
+                    self._begin(delivery)
         return _POLL
 
     @property
@@ -151,9 +154,9 @@ class PushRelay:
 
     # -- attempts
 
-    def _begin(self, debt: Debt) -> None:
-        key = debt.task_id, debt.hook.config.id
-        attempt = Attempt(debt, self._hosts.enter(debt.host, self._free), self._attempts.get(key))
+    def _begin(self, delivery: Delivery) -> None:
+        key = delivery.task_id, delivery.hook.config.id
+        attempt = Attempt(delivery, self._hosts.enter(delivery.host, self._free), self._attempts.get(key))
         self._attempts[key] = attempt
         self.counters.under_way += 1
         attempt.task = asyncio.get_running_loop().create_task(self._attempt(attempt))
@@ -163,9 +166,9 @@ class PushRelay:
         if attempt.before is not None:
             await attempt.before.cancel()
             attempt.before = None
-        outcome = await self._outcome(attempt.debt)
+        outcome = await self._outcome(attempt.delivery)
         attempt.reached = reached(outcome)
-        await self._settle(attempt.debt, outcome)
+        await self._settle(attempt.delivery, outcome)
 
     def _ended(self, key: _Key, attempt: Attempt, task: asyncio.Task[None]) -> None:
         """Also when it was canceled before it began."""
@@ -180,46 +183,53 @@ class PushRelay:
         self._freed.set()
         self._woken.set()
 
-    async def _outcome(self, debt: Debt) -> Outcome:
+    async def _outcome(self, delivery: Delivery) -> Outcome:
         try:
             async with asyncio.timeout(self._longest):
-                notice = await self._bodies.notice(debt)
+                notice = await self._bodies.notice(delivery)
                 return _NOTHING_TO_TELL if notice is None else await self._sender.send(notice)
         except Unsealable as error:
-            place = {"task_id": debt.task_id, "config_id": debt.hook.config.id}
+            place = {"task_id": delivery.task_id, "config_id": delivery.hook.config.id}
             logger.error("push.unsealable", **place, why=str(error))  # noqa: TRY400 - it says all there is to say
             return _SEALED
         except TimeoutError:
             return Outcome(delivered=False, why="timeout")
         except Exception:
-            logger.exception("push.broken", task_id=debt.task_id, config_id=debt.hook.config.id, number=debt.number)
+            logger.exception(
+                "push.broken", task_id=delivery.task_id, config_id=delivery.hook.config.id, number=delivery.number
+            )
             return _BROKEN
 
-    async def _settle(self, debt: Debt, outcome: Outcome) -> None:
+    async def _settle(self, delivery: Delivery, outcome: Outcome) -> None:
         """What has been delivered must be struck out, or it is delivered again: a store that is away is waited for."""
-        setback = None if outcome.delivered else setback_of(debt, outcome, self._clock.now_ms(), self._patience)
-        while self._clock.now_ms() < debt.until_ms:
+        failure = None if outcome.delivered else failure_of(delivery, outcome, self._clock.now_ms(), self._patience)
+        while self._clock.now_ms() < delivery.until_ms:
             try:
-                ours = await self._store.settle(debt, setback)
+                ours = await self._store.finish_attempt(delivery, failure)
             except StoreUnavailable:
                 logger.warning("store.unavailable", during="webhooks")
                 await asyncio.sleep(_STORE_PAUSE)
             else:
-                return self._count(debt, outcome, setback) if ours else None
+                return self._count(delivery, outcome, failure) if ours else None
         return None
 
-    def _count(self, debt: Debt, outcome: Outcome, setback: Setback | None) -> None:
-        told = {"task_id": debt.task_id, "config_id": debt.hook.config.id, "number": debt.number, "host": debt.host}
-        if setback is None:
+    def _count(self, delivery: Delivery, outcome: Outcome, failure: FailedAttempt | None) -> None:
+        told = {
+            "task_id": delivery.task_id,
+            "config_id": delivery.hook.config.id,
+            "number": delivery.number,
+            "host": delivery.host,
+        }
+        if failure is None:
             self.counters.delivered += 1
-            logger.debug("push.delivered", **told, attempt=debt.attempts + 1)
+            logger.debug("push.delivered", **told, attempt=delivery.attempts + 1)
             return
         self.counters.failed += 1
-        wait = None if setback.retry_ms is None else (setback.retry_ms - setback.now_ms) / 1000
-        logger.info("push.failed", **told, attempt=debt.attempts + 1, why=outcome.why, retry_in=wait)
-        if setback.retry_ms is None:
+        wait = None if failure.retry_ms is None else (failure.retry_ms - failure.now_ms) / 1000
+        logger.info("push.failed", **told, attempt=delivery.attempts + 1, why=outcome.why, retry_in=wait)
+        if failure.retry_ms is None:
             self.counters.parked += 1
-            logger.warning("push.parked", **told, attempts=debt.attempts + 1, why=outcome.why)
+            logger.warning("push.parked", **told, attempts=delivery.attempts + 1, why=outcome.why)
 
 
 async def _happens(event: asyncio.Event, within: float) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 
 from a2a_server.operations.push.delivery import Patience
-from a2a_server.ports.hooks import Debt, Setback
-from a2a_server.ports.push_sender import Outcome
+from a2a_server.ports.push import Delivery, FailedAttempt, Outcome
 
 _MOST_DOUBLINGS = 62
 _UNREACHABLE = frozenset({"timeout", "connection", "certificate", "TLS", "unknown host", "no HTTP", "too slow"})
@@ -19,13 +18,13 @@ def reached(outcome: Outcome) -> bool | None:
     return False if outcome.why in _UNREACHABLE else None
 
 
-def setback_of(debt: Debt, outcome: Outcome, now_ms: int, patience: Patience) -> Setback:
+def failure_of(delivery: Delivery, outcome: Outcome, now_ms: int, patience: Patience) -> FailedAttempt:
     """Park the config when enough has been tried, or nothing would help; else say when to try again."""
-    failing_ms = now_ms if debt.failing_ms is None else debt.failing_ms
-    tries, age = debt.attempts + 1, (now_ms - failing_ms) / 1000
+    failing_ms = now_ms if delivery.failing_ms is None else delivery.failing_ms
+    tries, age = delivery.attempts + 1, (now_ms - failing_ms) / 1000
     if outcome.final or tries >= patience.give_up_after or age >= patience.give_up_age:
-        return Setback(now_ms, None, outcome.why)
-    return Setback(now_ms, now_ms + int(1000 * _wait(debt.attempts, outcome, patience)), outcome.why)
+        return FailedAttempt(now_ms, None, outcome.why)
+    return FailedAttempt(now_ms, now_ms + int(1000 * _wait(delivery.attempts, outcome, patience)), outcome.why)
 
 
 def _wait(failures: int, outcome: Outcome, patience: Patience) -> float:

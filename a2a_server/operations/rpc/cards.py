@@ -11,9 +11,9 @@ from a2a_proto import discovery_pb2
 from a2a_server.domain import input_requests
 from a2a_server.domain.validation import check_card
 from a2a_server.operations.call import Call
-from a2a_server.operations.gates import Gates
-from a2a_server.operations.log.replay import declaration
-from a2a_server.ports.agent import Agent
+from a2a_server.operations.capabilities import Capabilities
+from a2a_server.operations.log.task_stream import declaration
+from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import INPUT_REQUEST_URI, REPLAY_URI
@@ -23,7 +23,7 @@ from a2a_server.protocol.names import INPUT_REQUEST_URI, REPLAY_URI
 class CardBook:
     """Makes the cards of one agent."""
 
-    agent: Agent
+    agent: AgentPort
     interfaces: Callable[[str], Sequence[pb.AgentInterface]]
     """Where the agent is reached by those who name this tenant, or none."""
     security: CardSecurity
@@ -87,11 +87,11 @@ class GetAgentCard:
 class GetExtendedAgentCard:
     """The card for a caller who has proven who they are (XCARD-01, XCARD-03)."""
 
-    gates: Gates
+    capabilities: Capabilities
     book: CardBook
 
     async def __call__(self, call: Call, request: pb.GetExtendedAgentCardRequest, /) -> pb.AgentCard:
-        self.gates.extended_card()
+        self.capabilities.require_extended_card()
         check_card(request)
         if not call.caller.authenticated:
             raise A2AError(Reason.UNAUTHENTICATED, "The extended card needs credentials.")

@@ -17,11 +17,11 @@ from a2a_server.domain.validation import (
 )
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
-from a2a_server.operations.gates import Gates
+from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.push.config_bound import find_twin
 from a2a_server.operations.push.desk import MASK
-from a2a_server.operations.services import Workshop
-from a2a_server.ports.hooks import Hook
+from a2a_server.operations.services import Services
+from a2a_server.ports.push import PushConfig
 from a2a_server.protocol.errors import task_not_found
 
 _DEFAULT_PAGE = 50
@@ -31,27 +31,27 @@ _DEFAULT_PAGE = 50
 class CreateTaskPushNotificationConfig:
     """Creates or replaces by id, and remembers which version asked for it (PUSH-02, PUSH-03, CONF-36)."""
 
-    gates: Gates
-    shop: Workshop
+    capabilities: Capabilities
+    services: Services
 
     async def __call__(self, call: Call, request: pb.TaskPushNotificationConfig, /) -> pb.TaskPushNotificationConfig:
-        desk = self.gates.push()
+        desk = self.capabilities.require_push()
         check_push_create(request)
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(request)
-        config.id = config.id or self.shop.ids.new()
+        config.id = config.id or self.services.ids.new()
         config.tenant = call.scope.tenant
         choose_scheme(config, call.schemes)
         if not may_exist(config.task_id):
             raise task_not_found(config.task_id)
         desk.check(config)
-        twin = await find_twin(self.shop.store, call.scope, config)
+        twin = await find_twin(self.services.store, call.scope, config)
         await desk.challenge(config, call)
         desk.seal(config, twin)
-        if not await self.shop.store.put_config(call.scope, Hook(config, call.version, call.schemes)):
+        if not await self.services.store.put_config(call.scope, PushConfig(config, call.version, call.schemes)):
             raise task_not_found(config.task_id)
-        if self.shop.relay is not None:
-            self.shop.relay.wake()  # what a replaced config is owed is due at once
+        if self.services.relay is not None:
+            self.services.relay.wake()  # what a replaced config is owed is due at once
         return masked(config)
 
 
@@ -59,16 +59,16 @@ class CreateTaskPushNotificationConfig:
 class GetTaskPushNotificationConfig:
     """One config, by task id and config id; a missing one is told like a missing task (PUSH-07)."""
 
-    gates: Gates
-    shop: Workshop
+    capabilities: Capabilities
+    services: Services
 
     async def __call__(
         self, call: Call, request: pb.GetTaskPushNotificationConfigRequest, /
     ) -> pb.TaskPushNotificationConfig:
-        self.gates.push()
+        self.capabilities.require_push()
         check_push_get(request)
         known = may_exist(request.task_id) and may_exist(request.id)
-        hook = await self.shop.store.get_config(call.scope, request.task_id, request.id) if known else None
+        hook = await self.services.store.get_config(call.scope, request.task_id, request.id) if known else None
         if hook is None:
             raise task_not_found(request.task_id)
         return masked(hook.config)
@@ -78,19 +78,19 @@ class GetTaskPushNotificationConfig:
 class ListTaskPushNotificationConfigs:
     """All configs of a task, in pages if wanted (PUSH-08)."""
 
-    gates: Gates
-    shop: Workshop
+    capabilities: Capabilities
+    services: Services
 
     async def __call__(
         self, call: Call, request: pb.ListTaskPushNotificationConfigsRequest, /
     ) -> pb.ListTaskPushNotificationConfigsResponse:
-        self.gates.push()
+        self.capabilities.require_push()
         check_push_list(request)
-        secret, size = await self.shop.store.secret(), request.page_size or _DEFAULT_PAGE
+        secret, size = await self.services.store.secret(), request.page_size or _DEFAULT_PAGE
         task_id, token = request.task_id, request.page_token
         after = unseal_after(secret, call.scope, task_id, token) if token else ""
         known = may_exist(task_id)
-        hooks = await self.shop.store.configs(call.scope, task_id, after, size + 1) if known else None
+        hooks = await self.services.store.configs(call.scope, task_id, after, size + 1) if known else None
         if hooks is None:
             raise task_not_found(task_id)
         more = seal_after(secret, call.scope, task_id, hooks[size - 1].config.id) if len(hooks) > size else ""
@@ -102,18 +102,18 @@ class ListTaskPushNotificationConfigs:
 class DeleteTaskPushNotificationConfig:
     """Removes a config for good; one that is already gone is no fault (PUSH-10)."""
 
-    gates: Gates
-    shop: Workshop
+    capabilities: Capabilities
+    services: Services
 
     async def __call__(self, call: Call, request: pb.DeleteTaskPushNotificationConfigRequest, /) -> Empty:
-        self.gates.push()
+        self.capabilities.require_push()
         check_push_delete(request)
         if not may_exist(request.task_id):
             raise task_not_found(request.task_id)
-        if not await self.shop.store.delete_config(call.scope, request.task_id, request.id):
+        if not await self.services.store.delete_config(call.scope, request.task_id, request.id):
             raise task_not_found(request.task_id)
-        if self.shop.relay is not None:
-            await self.shop.relay.forget(request.task_id, request.id)
+        if self.services.relay is not None:
+            await self.services.relay.forget(request.task_id, request.id)
         return Empty()
 
 

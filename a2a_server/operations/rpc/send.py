@@ -1,17 +1,20 @@
-"""SendMessage: give a message to the agent and answer with the task or a direct message (spec: SEND, BLK)."""
+"""SendMessage and SendStreamingMessage: two ways to hear what becomes of a message (spec: SEND, BLK, STRM, EXEC-02)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import wrap
 from a2a_server.domain.reducer import trim
-from a2a_server.operations.call import Call
-from a2a_server.operations.gates import Gates
-from a2a_server.operations.services import Workshop
-from a2a_server.operations.turns.idempotency import OnceOnly
-from a2a_server.operations.turns.ticket import Ticket
+from a2a_server.operations.call import Call, Entries
+from a2a_server.operations.capabilities import Capabilities
+from a2a_server.operations.log.task_stream import TaskStream, TaskStreams
+from a2a_server.operations.services import Services
+from a2a_server.operations.turns.sending import Sending
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import task_not_found
 
 _TASK = pb.SendMessageResponse.TASK_FIELD_NUMBER
@@ -23,35 +26,60 @@ class SendMessage:
 
     answers: ClassVar = pb.SendMessageResponse
 
-    def __init__(self, shop: Workshop, gates: Gates, once: OnceOnly) -> None:
-        self.shop = shop
-        self.gates = gates
-        self.once = once
+    def __init__(self, services: Services, capabilities: Capabilities, sending: Sending) -> None:
+        self.services = services
+        self.capabilities = capabilities
+        self.sending = sending
 
     async def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> pb.SendMessageResponse:
         return pb.SendMessageResponse.FromString(await self.wire(call, request))
 
     async def wire(self, call: Call, request: pb.SendMessageRequest, /) -> bytes:
-        plan = self.gates.send(call, request)
-        with await self.once.start(call, request, plan) as ticket:
-            at_once, history = False, None
-            if request.HasField("configuration"):
-                at_once, history = request.configuration.return_immediately, history_length(request.configuration)
-            if at_once or not ticket.stopped_already:
-                if (reply := await ticket.reply()) is not None:
-                    return wrap(_MESSAGE, reply.SerializeToString())
-                await (ticket.exists() if at_once else ticket.stopped())
-            cap = self.shop.limits.history_cap
-            image = ticket.image
-            if image is not None and image.messages <= (cap if history is None else history):
-                return wrap(_TASK, image.wire())
-            return wrap(_TASK, await self._load(call, ticket, history))
+        plan = self.capabilities.check_send(call, request)
+        at_once, history = False, None
+        if request.HasField("configuration"):
+            at_once, history = request.configuration.return_immediately, history_length(request.configuration)
+        with await self.sending.start(call, request, plan) as pending:
+            if (reply := await pending.reply()) is not None:
+                return wrap(_MESSAGE, reply.SerializeToString())
+            await (pending.exists() if at_once else pending.stopped())
+            cap = self.services.limits.history_cap
+            task = pending.wire(cap if history is None else history)
+            return wrap(_TASK, task if task is not None else await self._load(call, pending.task_id, history))
 
-    async def _load(self, call: Call, ticket: Ticket, history: int | None) -> bytes:
-        record = await self.shop.store.load(call.scope, ticket.task_id)
+    async def _load(self, call: Call, task_id: str, history: int | None) -> bytes:
+        record = await self.services.store.load(call.scope, task_id)
         if record is None:  # purged between its end and this line
-            raise task_not_found(ticket.task_id)
-        return trim(record.task, history, cap=self.shop.limits.history_cap).SerializeToString()
+            raise task_not_found(task_id)
+        return trim(record.task, history, cap=self.services.limits.history_cap).SerializeToString()
+
+
+@dataclass(frozen=True, slots=True)
+class SendStreamingMessage:
+    """Starts a turn, then shows what of it has become durable."""
+
+    streams: TaskStreams
+    capabilities: Capabilities
+    sending: Sending
+
+    def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> TaskStream:
+        return self.streams.open(partial(self._begin, call, request))
+
+    async def _begin(self, call: Call, request: pb.SendMessageRequest, stream: TaskStream) -> Entries:
+        self.capabilities.require_streaming()
+        plan = self.capabilities.check_send(call, request)
+        pending = await self.sending.start(call, request, plan)
+        stream.follow(pending.reader, is_answer=pending.answered_by)
+        history = history_length(request.configuration)
+        if (reply := await pending.reply()) is not None:
+            stream.end()
+            return (Entry.of(0, pb.StreamResponse(message=reply)),)
+        if pending.answered:
+            stream.end()
+        if pending.snapshot is not None:
+            return self.streams.first(pending.snapshot, pending.reader.position, history)
+        created = await pending.reader.created()
+        return self.streams.first(created.event.task, created.number, history)
 
 
 def history_length(request: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> int | None:

@@ -1,4 +1,4 @@
-"""GetTask, ListTasks, CancelTask (spec: GET, LIST, CANC)."""
+"""GetTask, ListTasks, CancelTask (spec: GET, LIST, CANC, CANX)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis
+from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.paging import Position, TaskFilter, seal, unseal
 from a2a_server.domain.reducer import trim
 from a2a_server.domain.validation import check_cancel, check_get, check_list
 from a2a_server.operations.call import Call
 from a2a_server.operations.rpc.send import history_length
-from a2a_server.operations.services import Workshop
-from a2a_server.operations.turns.cancels import Cancels
-from a2a_server.operations.turns.runs import Runs
-from a2a_server.ports.store import TaskQuery
+from a2a_server.operations.services import Services
+from a2a_server.operations.turns.idle_tasks import IdleTask
+from a2a_server.operations.turns.registry import LiveTurns
+from a2a_server.operations.turns.sending import RACES, changing_too_fast
+from a2a_server.ports.store import StaleWrite, StoredTask, TaskQuery
+from a2a_server.protocol.errors import A2AError, Reason
 
 _DEFAULT_PAGE = 50
 
@@ -25,45 +28,32 @@ _DEFAULT_PAGE = 50
 class GetTask:
     """The task as it is now."""
 
-    runs: Runs
+    services: Services
 
     async def __call__(self, call: Call, request: pb.GetTaskRequest, /) -> pb.Task:
         check_get(request)
-        record = await self.runs.find(call.scope, request.id)
-        return trim(record.task, history_length(request), cap=self.runs.shop.limits.history_cap)
+        record = await self.services.find(call.scope, request.id)
+        return trim(record.task, history_length(request), cap=self.services.limits.history_cap)
 
 
 @dataclass(frozen=True, slots=True)
 class ListTasks:
     """One page of the caller's tasks, newest status first."""
 
-    shop: Workshop
+    services: Services
 
     async def __call__(self, call: Call, request: pb.ListTasksRequest, /) -> pb.ListTasksResponse:
         check_list(request)
-        secret, wanted = await self.shop.store.secret(), _filter(request)
+        store = self.services.store
+        secret, wanted = await store.secret(), _filter(request)
         after = unseal(secret, call.scope, wanted, request.page_token) if request.page_token else None
         size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
-        query = TaskQuery(call.scope, wanted, after, size + 1, request.include_artifacts)
-        page = await self.shop.store.page(query)
+        page = await store.page(TaskQuery(call.scope, wanted, after, size + 1, request.include_artifacts))
         token = seal(secret, call.scope, wanted, _position(page.tasks[size - 1])) if len(page.tasks) > size else ""
-        history, cap = history_length(request), self.shop.limits.history_cap
+        history, cap = history_length(request), self.services.limits.history_cap
         artifacts = request.include_artifacts
         tasks = [trim(task, history, include_artifacts=artifacts, cap=cap) for task in page.tasks[:size]]
         return pb.ListTasksResponse(tasks=tasks, next_page_token=token, page_size=size, total_size=page.total)
-
-
-@dataclass(frozen=True, slots=True)
-class CancelTask:
-    """The task after the attempt."""
-
-    cancels: Cancels
-    shop: Workshop
-
-    async def __call__(self, call: Call, request: pb.CancelTaskRequest, /) -> pb.Task:
-        check_cancel(request)
-        record = await self.cancels.cancel(call, request.id, request.metadata)
-        return trim(record.task, None, cap=self.shop.limits.history_cap)
 
 
 def _filter(request: pb.ListTasksRequest) -> TaskFilter:
@@ -78,3 +68,44 @@ def _millis_up(stamp: Timestamp) -> int:
 
 def _position(task: pb.Task) -> Position:
     return Position(millis(task.status.timestamp), task.id)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTask:
+    """Signals a running agent, or ends a task that waits; answers with the task after the attempt."""
+
+    services: Services
+    live_turns: LiveTurns
+
+    async def __call__(self, call: Call, request: pb.CancelTaskRequest, /) -> pb.Task:
+        check_cancel(request)
+        record = await self._cancel(call, request)
+        return trim(record.task, None, cap=self.services.limits.history_cap)
+
+    async def _cancel(self, call: Call, request: pb.CancelTaskRequest) -> StoredTask:
+        """Whichever terminal state was recorded first stands (CANX-02)."""
+        signalled = False
+        for _ in range(RACES):
+            record = await self.services.find(call.scope, request.id)
+            state = record.task.status.state
+            if signalled and state == pb.TASK_STATE_CANCELED:
+                return record
+            if is_terminal(state):
+                name = pb.TaskState.Name(state)
+                raise _not_cancelable(request.id, f"The task is {name}; nothing is left to cancel.")
+            if (live := self.live_turns.find(request.id)) is not None:
+                signalled = True
+                if not await live.cancel(request.metadata):
+                    grace = self.services.limits.cancel_grace
+                    raise _not_cancelable(request.id, f"The agent did not stop within {grace:g} seconds and works on.")
+                continue
+            try:
+                await IdleTask(self.services, call.scope, record, call.trace).move(pb.TASK_STATE_CANCELED)
+            except StaleWrite:
+                continue
+            return await self.services.find(call.scope, request.id)
+        raise changing_too_fast()
+
+
+def _not_cancelable(task_id: str, text: str) -> A2AError:
+    return A2AError(Reason.TASK_NOT_CANCELABLE, text, metadata={"taskId": task_id})

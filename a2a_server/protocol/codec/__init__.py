@@ -1,6 +1,14 @@
-"""ProtoJSON, compiled from descriptors (spec: JSON; design: §5)."""
+"""ProtoJSON, compiled from descriptors (spec: JSON; design: §5).
 
-from a2a_server.protocol.codec.codec import DEEPEST, Codec, NotJson, loads
+1. `codec` reads a JSON text, and turns JSON values into messages and back, with the functions of a type.
+2. `compiler` makes these functions, by source that `reader` and `writer` generate from a descriptor.
+3. `schema` holds the dialect: the choices in which versions of the protocol differ.
+4. `scalars`, `times` and `wellknown` convert single values, and the types of google.protobuf.
+5. `leftovers` handles members that a generated reader does not know by name.
+6. `faults` collects what is wrong with a JSON value, with the path of each fault.
+"""
+
+from a2a_server.protocol.codec.codec import DEEPEST, Codec, Memo, NotJson, loads
 from a2a_server.protocol.codec.schema import Dialect
 
-__all__ = ["DEEPEST", "Codec", "Dialect", "NotJson", "loads"]
+__all__ = ["DEEPEST", "Codec", "Dialect", "Memo", "NotJson", "loads"]

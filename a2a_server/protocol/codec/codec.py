@@ -1,4 +1,4 @@
-"""Messages ↔ JSON in one dialect of ProtoJSON (spec: JSON, CONF-54)."""
+"""Messages ↔ JSON in one dialect of ProtoJSON, and JSON texts as values (spec: JSON, DOOR-04, CONF-54)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError, Message
 
 from a2a_server.protocol.codec.compiler import Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, expected_message, raise_faults
-from a2a_server.protocol.codec.reader import Readers
+from a2a_server.protocol.codec.reader import JsonReaders
 from a2a_server.protocol.codec.scalars import unwritable
 from a2a_server.protocol.codec.schema import Complaint, Dialect, descriptor_of
-from a2a_server.protocol.codec.writer import Writers
+from a2a_server.protocol.codec.writer import JsonWriters
 from a2a_server.protocol.errors import A2AError, Reason
 
 DEEPEST: Final = 64
@@ -26,7 +26,7 @@ _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 
 
 class NotJson(A2AError):  # noqa: N818 - says what the text is
-    """The text is not JSON as far as anybody could agree on its meaning: -32700 on JSON-RPC, 400 elsewhere."""
+    """The text is not JSON, or parsers could disagree about it: -32700 on JSON-RPC, 400 elsewhere."""
 
     def __init__(self, what: str) -> None:
         super().__init__(Reason.INVALID_PARAMS, f"This is not valid JSON: {what}.")
@@ -34,7 +34,7 @@ class NotJson(A2AError):  # noqa: N818 - says what the text is
 
 
 def loads(raw: bytes, *, max_depth: int = DEEPEST) -> object:
-    """Read a JSON text; whatever parsers could understand differently is refused."""
+    """Read a JSON text. Refuse what parsers could understand differently."""
     try:
         value: object = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -49,7 +49,7 @@ def loads(raw: bytes, *, max_depth: int = DEEPEST) -> object:
 
 
 def _brackets(structure: bytes) -> int:
-    """As many at least as levels; most texts have so few that nobody need walk through them."""
+    """Count brackets. There are at least as many as levels, and most texts have too few to look further."""
     return structure.count(b"{") + structure.count(b"[")
 
 
@@ -68,9 +68,9 @@ def _is_deeper(value: object, allowed: int) -> bool:
 def _refuse_repetition(raw: bytes) -> None:
     r"""Refuse a member that an object holds twice.
 
-    orjson keeps the last one silently. What it has dropped is noticed by the quotes: the value written again has at
-    least two fewer, those of the repeated name. Only `\u0022` could make up for them, because it is written as `\"`.
-    That test takes half a microsecond where Python's parser, which sees every member and is asked here, takes ten.
+    orjson keeps only the last one. `loads` notices by the quotes: the value written again has fewer of them, because
+    the repeated name is missing. Only `\u0022` could hide that, since it is written as `\"`. So only a suspicious
+    text is read here, by Python's slower parser, which sees every member.
     """
     json.loads(raw, object_pairs_hook=_distinct, parse_int=str, parse_float=str)
 
@@ -87,12 +87,15 @@ def _distinct(members: list[tuple[str, object]]) -> None:
 Key = tuple[type, bytes]
 
 _OVERHEAD: Final = 300
-"""What Python keeps for an entry besides its two texts, roughly."""
+"""Roughly what Python needs for an entry besides its two texts."""
 _LARGEST_SHARE: Final = 8
 
 
 class Memo:
-    """Forgets what was not asked for the longest when `room` bytes are full; what would take an eighth is not kept."""
+    """Keeps JSON texts of messages in at most `room` bytes; the least recently used one is dropped first.
+
+    A text larger than an eighth of the room is not kept.
+    """
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -105,20 +108,23 @@ class Memo:
             self._kept.move_to_end(key)
         return text
 
-    def put(self, key: Key, text: bytes) -> None:
+    def put(self, key: Key, text: bytes) -> bytes:
+        """Keep a text and return it."""
+        text = bytes(memoryview(text))  # a copy: what orjson returns occupies at least 4 KiB
         size = _size(key, text)
         if size > self._room // _LARGEST_SHARE:
-            return
+            return text
         if (old := self._kept.pop(key, None)) is not None:
             self._size -= _size(key, old)
         self._kept[key] = text
         self._size += size
         while self._size > self._room:
             self._size -= _size(*self._kept.popitem(last=False))
+        return text
 
     @property
     def size(self) -> int:
-        """How many bytes are in use."""
+        """The number of bytes in use."""
         return self._size
 
 
@@ -133,54 +139,50 @@ _NOTHING: Final[Mapping[str, Complaint]] = {}
 
 
 class Codec:
-    """Turns messages of any type into JSON and back; functions for a type are generated when it first comes along.
+    """Turns messages of any type into JSON and back. Functions for a type are generated when it is first used.
 
-    Agrees with `google.protobuf.json_format` but for what the dialect decides and the specification demands: unknown
-    enum names and wrong types are always errors, unknown members never, and two spellings of one field are.
+    It agrees with `google.protobuf.json_format` except where the dialect or the specification differs: unknown enum
+    names, wrong types and two spellings of one field are always errors, unknown members never.
     """
 
     def __init__(self, dialect: Dialect, *, memo_bytes: int = _MEMO_BYTES) -> None:
         self._dialect = dialect
-        self._writers = Writers(dialect)
-        self._readers = Readers(dialect)
+        self._writers = JsonWriters(dialect)
+        self._readers = JsonReaders(dialect)
         self._memo = Memo(memo_bytes)
         self._writing: dict[type[Message], Function] = {}
         self._reading: dict[type[Message], Function] = {}
 
     def encode(self, message: Message) -> bytes:
-        """JSON text of the message, as UTF-8."""
+        """Return the JSON text of a message, in UTF-8."""
         kind = type(message)
         if (write := self._writing.get(kind)) is None:
             write = self._writing[kind] = self._writers.of(descriptor_of(kind))
         return orjson.dumps(write(message))
 
     def encode_kept(self, message: Message) -> bytes:
-        """The same, kept for the next time: for answers that are asked for again."""
+        """Do the same, and keep the text: for answers that are likely to be asked for again."""
         key = type(message), message.SerializeToString()
-        if (text := self._memo.get(key)) is None:
-            text = bytes(memoryview(self.encode(message)))  # orjson's own takes 4 KiB, however short it is
-            self._memo.put(key, text)
-        return text
+        return self._memo.get(key) or self._memo.put(key, self.encode(message))
 
     def encode_wire(self, kind: type[Message], wire: bytes) -> bytes:
-        """JSON text of a serialised message; what was written lately is not written again."""
+        """Return the JSON text of a serialised message, from the memo if it was written recently."""
         key = kind, wire
-        if (text := self._memo.get(key)) is None:
-            try:
-                message = kind.FromString(wire)
-            except DecodeError:
-                raise unwritable(f"it is no {kind.DESCRIPTOR.name}") from None
-            text = bytes(memoryview(self.encode(message)))  # orjson's own takes 4 KiB, however short it is
-            self._memo.put(key, text)
-        return text
+        if (text := self._memo.get(key)) is not None:
+            return text
+        try:
+            message = kind.FromString(wire)
+        except DecodeError:
+            raise unwritable(f"it is no {kind.DESCRIPTOR.name}") from None
+        return self._memo.put(key, self.encode(message))
 
     def foreign(self, kind: Descriptor, name: str) -> str:
-        """What is wrong with a member of this name, whatever it says; empty if it may be ignored."""
+        """Return why a member of this name is refused whatever its value; empty if it may be ignored."""
         complaint = self._dialect.foreign.get(kind.full_name, _NOTHING).get(name, "")
         return complaint if isinstance(complaint, str) else ""
 
     def decode(self, value: object, kind: type[M]) -> M:
-        """The message that a JSON value means, as `loads` has returned it; raises one `Violation` per fault."""
+        """Turn a JSON value, as returned by `loads`, into a message; the error has one `Violation` per fault."""
         if (read := self._reading.get(kind)) is None:
             read = self._reading[kind] = self._readers.of(descriptor_of(kind))
         message = kind()

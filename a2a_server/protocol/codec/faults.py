@@ -13,17 +13,17 @@ from a2a_server.protocol.codec.times import EXPECTED as EXPECTED_TIME
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 
 MOST: Final = 100
-"""How many faults are told at once; a body of nothing but faults must not cost more than a sound one."""
+"""How many faults are reported at once, so that a body full of faults does not cost more than a correct one."""
 
 WRONG: Final = (TypeError, ValueError, LookupError, ArithmeticError)
-"""What converters raise, and protobuf itself, at a value that does not fit. `Faults` is one of them."""
+"""What converters and protobuf itself raise for a value that does not fit. `Faults` is one of them."""
 
 _LONGEST: Final = 40
 _HUGE: Final = 2**64
 
 
 class Faults(ValueError):  # noqa: N818 - a list of them
-    """The faults of one value: paths relative to it (`.text`, `[3]`), and what would be right there."""
+    """The faults of one value: the path of each, relative to the value (`.text`, `[3]`), and what would be right."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Faults(ValueError):  # noqa: N818 - a list of them
 
 
 def note(faults: Faults | None, path: str, expected: str, value: object, error: Exception) -> Faults:
-    """Add what `error` means to `faults`: the faults found further inside, or that the value is of the wrong kind."""
+    """Add to `faults` what `error` means: the faults further inside, or that the value has the wrong type."""
     faults = faults or Faults()
     if isinstance(error, Faults):
         for inner, text in error.found:
@@ -49,14 +49,14 @@ def note(faults: Faults | None, path: str, expected: str, value: object, error: 
 
 
 def complain(faults: Faults | None, path: str, expected: str, value: object) -> Faults:
-    """Add that something else was expected."""
+    """Add the fault that something else was expected."""
     faults = faults or Faults()
     faults.add(path, f"must be {expected}, got {shown(value)}")
     return faults
 
 
 def raise_faults(faults: Faults) -> NoReturn:
-    """Raise the faults of a whole JSON text, for which `""` stands among fields."""
+    """Raise the faults of a whole JSON text; the path "" stands for the whole value."""
     violations = [Violation(path.removeprefix("."), text) for path, text in faults.found]
     if not violations[0].field:
         raise A2AError(Reason.INVALID_PARAMS, f"The JSON {violations[0].description}.", violations=violations)
@@ -64,12 +64,12 @@ def raise_faults(faults: Faults) -> NoReturn:
 
 
 def key_path(key: object) -> str:
-    """The step to an entry whose name somebody has chosen, always in quotes: it is no field name."""
+    """Return the step to an entry of a map, always in quotes, because its key is not a field name."""
     return f"[{_quoted(str(key))}]"
 
 
 def shown(value: object) -> str:
-    """A value in a few words."""
+    """Describe a value in a few words."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
@@ -104,7 +104,7 @@ _WELL_KNOWN: Final = {
 
 
 def expected(field: FieldDescriptor, dialect: Dialect = _PLAIN) -> str:
-    """One value of the field."""
+    """Say what one value of a field must be."""
     if (form := dialect.forms.get(field.full_name)) and form.expected:
         return form.expected
     if kind := field.message_type:
@@ -126,7 +126,7 @@ def expected_message(kind: Descriptor, dialect: Dialect = _PLAIN) -> str:
 
 
 def _enum(enum: EnumDescriptor) -> str:
-    # Zero is the unspecified value: it may be sent and means absence.
+    # Zero is the unspecified value. It may be sent and means that the field is absent.
     names = [value.name for value in enum.values if value.number or len(enum.values) == 1]
     return f"one of {', '.join(names)}" if len(names) > 1 else names[0]
 
@@ -134,7 +134,7 @@ def _enum(enum: EnumDescriptor) -> str:
 def elements(
     faults: Faults | None, path: str, value: object, one: Callable[[object], object], expected: str
 ) -> Faults | None:
-    """Try the elements of a list, one by one, once it is known that some are wrong."""
+    """Find the wrong elements of a list by trying each."""
     if type(value) is not list:
         return complain(faults, path, "a list", value)
     for index, item in enumerate(value):
@@ -155,7 +155,7 @@ def entry(  # noqa: PLR0913, PLR0917 - called by generated code only
     value: object,
     error: Exception,
 ) -> Faults:
-    """Say what is wrong with an entry of a map."""
+    """Add the fault of an entry of a map: of its key, or of its value."""
     step = path + key_path(key)
     try:
         read_key(key)

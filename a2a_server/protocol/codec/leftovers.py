@@ -1,4 +1,4 @@
-"""Members under other names than the written ones: snake_case, null, unknown (spec: JSON-03, -04, GEN-06)."""
+"""Members that a generated reader has not found by name: snake_case, null, unknown (spec: JSON-03, -04, GEN-06)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_server.protocol.codec.schema import Complaint, Dialect, choice, is_null
 
 
 def clash(faults: Faults | None, path: str, other: str, members: str) -> Faults:
-    """Complain of two members of one oneof."""
+    """Add the fault that two members of one oneof are given."""
     faults = faults or Faults()
     faults.add(path, f"can't be given together with {other}; only one of {members} may be")
     return faults
@@ -20,7 +20,7 @@ def clash(faults: Faults | None, path: str, other: str, members: str) -> Faults:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """Finds what a generated reader has left, because it looks for written names only."""
+    """Finds the members that a generated reader has left, because it looks only for the names it would write."""
 
     names: Mapping[str, str]
     """Other name → written name."""
@@ -28,7 +28,7 @@ class Leftovers:
     rivals: Mapping[str, tuple[str, ...]]
     """Member → all members of its oneof."""
     foreign: Mapping[str, Complaint] = field(default_factory=dict)
-    """Members of other dialects, and what to say of them."""
+    """Members of other dialects, and why they are refused."""
 
     @classmethod
     def of(cls, kind: Descriptor, dialect: Dialect) -> Leftovers:
@@ -46,7 +46,7 @@ class Leftovers:
         )
 
     def __call__(self, value: dict[str, object], faults: Faults | None) -> tuple[dict[str, object], Faults | None]:
-        """The members to read under their written names; null and unknown ones are none."""
+        """Return members under the names that are written, without null and unknown ones."""
         found: dict[str, object] = {}
         given: dict[str, str] = {}
         for other, item in value.items():
@@ -72,7 +72,7 @@ class Leftovers:
         return faults
 
     def _compare(self, name: str, value: dict[str, object], faults: Faults | None) -> Faults | None:
-        """Complain of a rival that was read before."""
+        """Add a fault if another member of the same oneof has been read before."""
         rivals = self.rivals.get(name, ())
         for rival in rivals:
             if rival in value and (value[rival] is not None or rival in self.nullable):

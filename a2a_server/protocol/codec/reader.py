@@ -1,4 +1,4 @@
-"""Functions that put a JSON value into a message of one type (spec: JSON-03, JSON-04, JSON-05, GEN-06, LRPC-04).
+"""Generates functions that put a JSON value into a message of one type (spec: JSON-03 to -05, GEN-06, LRPC-04).
 
 What is generated for a `Part`:
 
@@ -28,9 +28,8 @@ What is generated for a `Part`:
         if faults:
             raise faults
 
-Setting fields one by one is the fastest way to make a message (keywords, or adding made messages, take up to twice as
-long), and protobuf itself checks strings and bounds while it copies them. A `try` costs nothing until something is
-wrong.
+Setting fields one by one is the fastest way to fill a message, and protobuf itself checks strings and bounds. A `try`
+costs nothing until something is wrong.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescriptor
 
 from a2a_server.protocol.codec import scalars
-from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Scope, assignment, attribute, indented
+from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Globals, assignment, attribute, indented
 from a2a_server.protocol.codec.faults import WRONG, complain, elements, entry, expected, note
 from a2a_server.protocol.codec.leftovers import Leftovers, clash
 from a2a_server.protocol.codec.schema import WRAPPERS, Dialect, choice, class_of, is_nullable, map_entry
@@ -64,15 +63,15 @@ _RUNTIME: Final = {
 }
 
 
-class Readers(Compiler):
-    """Functions from a JSON value and an empty message to nothing, in one dialect."""
+class JsonReaders(Compiler):
+    """Functions that put a JSON value into an empty message, in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         forms = {name: form.read for name, form in dialect.forms.items() if form.read}
         super().__init__(known_readers(self.of), forms, self._lines)
 
-    def _lines(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
+    def _lines(self, kind: Descriptor, scope: Globals) -> Iterator[str]:
         if kind.full_name in WRAPPERS:
             yield "def run(value, m):"
             yield f"{INDENT}m.value = {self._item(kind.fields_by_name['value'], 'value', scope)}"
@@ -86,7 +85,7 @@ class Readers(Compiler):
             elif field.is_repeated and not field.message_type:
                 yield from self._element_alone(field, scope)
 
-    def _body(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
+    def _body(self, kind: Descriptor, scope: Globals) -> Iterator[str]:
         yield "if type(value) is not dict:"
         yield f"{INDENT}raise TypeError"
         yield "get = value.get"
@@ -98,14 +97,14 @@ class Readers(Compiler):
                 yield from _constant(name, value)
         for field in self._dialect.fields(kind):
             yield from self._field(field, scope)
-        yield "if left:"  # other spellings, nulls, and what nobody knows
+        yield "if left:"  # other spellings, nulls and unknown members
         yield f"{INDENT}found, faults = rest(value, faults)"
         yield f"{INDENT}if found:"
         yield f"{INDENT * 2}return run(found, m, faults)"
         yield "if faults:"
         yield f"{INDENT}raise faults"
 
-    def _field(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+    def _field(self, field: FieldDescriptor, scope: Globals) -> Iterator[str]:
         name, absent = self._dialect.member(field), "None"
         if is_nullable(field):
             absent = "MISSING"
@@ -117,7 +116,7 @@ class Readers(Compiler):
         if oneof := choice(field):
             yield from indented(self._compete(field, oneof))
         yield from indented(self._read(field, scope))
-        yield f"{INDENT}if not (left or faults):"  # most objects hold few members, and those the first ones
+        yield f"{INDENT}if not (left or faults):"  # most objects have only a few of the first members
         yield f"{INDENT * 2}return"
 
     def _compete(self, field: FieldDescriptor, oneof: OneofDescriptor) -> Iterator[str]:
@@ -126,8 +125,8 @@ class Readers(Compiler):
         yield f"{INDENT}faults = clash(faults, {self._path(field)!r}, which_{oneof.name}, {rivals!r})"
         yield f"which_{oneof.name} = {self._dialect.member(field)!r}"
 
-    def _read(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
-        """Read `v`; lists and maps of messages, and maps in general, go on after a wrong element."""
+    def _read(self, field: FieldDescriptor, scope: Globals) -> Iterator[str]:
+        """Read `v`. Maps and lists of messages are read on after a wrong element, to report all faults."""
         if parts := map_entry(field):
             yield from self._container(field, "dict", "an object", self._map(field, *parts, scope))
         elif field.is_repeated and field.message_type:
@@ -144,22 +143,22 @@ class Readers(Compiler):
         yield "else:"
         yield f"{INDENT}faults = complain(faults, {self._path(field)!r}, {expected!r}, v)"
 
-    def _single(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+    def _single(self, field: FieldDescriptor, scope: Globals) -> Iterator[str]:
         if kind := field.message_type:
             yield f"x = {attribute(field)}"
-            yield "x.SetInParent()"  # {} is a message, too
+            yield "x.SetInParent()"  # {} is a message too
             yield f"{self.put_form(scope, field) or self.put(scope, kind)}(v, x)"
         else:
             item = self._item(field, "v", scope)
             yield assignment(field, f"0 if v is None else {item}" if is_nullable(field) else item)
 
-    def _scalars(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+    def _scalars(self, field: FieldDescriptor, scope: Globals) -> Iterator[str]:
         item = self._item(field, "x", scope)
         yield "if type(v) is not list:"
         yield f"{INDENT}raise TypeError"
         yield f"{attribute(field)}.extend({'v' if item == 'x' else f'[{item} for x in v]'})"
 
-    def _messages(self, field: FieldDescriptor, kind: Descriptor, scope: Scope) -> Iterator[str]:
+    def _messages(self, field: FieldDescriptor, kind: Descriptor, scope: Globals) -> Iterator[str]:
         place = f"{self._path(field)!r} + '[' + str(len({attribute(field)}) - 1) + ']'"
         yield f"add = {attribute(field)}.add"
         yield "for x in v:"
@@ -168,7 +167,9 @@ class Readers(Compiler):
         yield f"{INDENT}except WRONG as error:"
         yield f"{INDENT * 2}faults = note(faults, {place}, {self._expected(field)!r}, x, error)"
 
-    def _map(self, field: FieldDescriptor, key: FieldDescriptor, value: FieldDescriptor, scope: Scope) -> Iterator[str]:
+    def _map(
+        self, field: FieldDescriptor, key: FieldDescriptor, value: FieldDescriptor, scope: Globals
+    ) -> Iterator[str]:
         place, test = f"places[{_key(key, scope)}]", f"key_{field.name}, {self._expected(key)!r}"
         wrong = f"entry(faults, {self._path(field)!r}, k, {test}, {self._expected(value)!r}, x, error)"
         kind = value.message_type
@@ -193,19 +194,19 @@ class Readers(Compiler):
     def _expected(self, field: FieldDescriptor) -> str:
         return expected(field, self._dialect)
 
-    def _element_alone(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
-        """A function that reads one scalar of a list, to see whether it is the wrong one."""
+    def _element_alone(self, field: FieldDescriptor, scope: Globals) -> Iterator[str]:
+        """Write a function that reads one scalar of a list, to find the wrong ones."""
         yield f"def one_{field.name}(x):"
         yield f"{INDENT}m = Self()"
         yield f"{INDENT}{attribute(field)}.append({self._item(field, 'x', scope)})"
 
-    def _item(self, field: FieldDescriptor, value: str, scope: Scope) -> str:
-        """An expression for the value of a scalar; protobuf itself refuses what is no string where one is due."""
+    def _item(self, field: FieldDescriptor, value: str, scope: Globals) -> str:
+        """Return the expression for a scalar. protobuf itself refuses anything but a string for a string field."""
         if form := self.put_form(scope, field):
             return f"{form}({value})"
         if enum := field.enum_type:
             own = self._dialect.enums.get(enum.full_name)
-            return f"{scope.put(enum.name, own.read if own else scalars.Numbers(enum))}[{value}]"
+            return f"{scope.put(enum.name, own.read if own else scalars.EnumNumbers(enum))}[{value}]"
         if field.type == FieldDescriptor.TYPE_STRING:
             return value
         if field.type == FieldDescriptor.TYPE_BYTES:
@@ -216,7 +217,7 @@ class Readers(Compiler):
 
 
 def _constant(name: str, value: str) -> Iterator[str]:
-    """Check a member that may be absent."""
+    """Check a constant member, which may be absent."""
     yield f"v = get({name!r})"
     yield "if v is not None:"
     yield f"{INDENT}left -= 1"
@@ -224,14 +225,14 @@ def _constant(name: str, value: str) -> Iterator[str]:
     yield f"{INDENT * 2}faults = complain(faults, {f'.{name}'!r}, {json.dumps(value)!r}, v)"
 
 
-def _key_alone(field: FieldDescriptor, key: FieldDescriptor, scope: Scope) -> Iterator[str]:
-    """As `_element_alone`, for the key of a map; protobuf checks it when asked for what stands there."""
+def _key_alone(field: FieldDescriptor, key: FieldDescriptor, scope: Globals) -> Iterator[str]:
+    """Do the same for the key of a map; protobuf checks it when the entry is looked up."""
     yield f"def key_{field.name}(k):"
     yield f"{INDENT}m = Self()"
     yield f"{INDENT}{attribute(field)}[{_key(key, scope)}]"
 
 
-def _key(field: FieldDescriptor, scope: Scope) -> str:
+def _key(field: FieldDescriptor, scope: Globals) -> str:
     if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return "k"
     read = scalars.boolean_key if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL else scalars.integer

@@ -1,8 +1,8 @@
-"""Numbers, booleans, bytes and enums: ProtoJSON's forms of what a field may hold (spec: JSON-02, -03, -05, -13).
+"""Numbers, booleans, bytes and enums in ProtoJSON (spec: JSON-02, -03, -05, -13).
 
-Readers raise whatever comes naturally at a wrong value; the caller knows what would have been right. They keep to
-the grammar of ProtoJSON where json_format takes what Python happens to take: `1_000`, ` 5`, `+5`, `true` for an enum,
-base64 with anything in between.
+Readers raise any of `WRONG` for a wrong value; the caller says what would be right. They follow the grammar of
+ProtoJSON, while json_format also accepts what Python accepts: `1_000`, ` 5`, `+5`, `true` for an enum, and base64 with
+other characters in between.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STANDARD: Final = str.maketrans("-_", "+/")
 
 
 def integer(value: object) -> int:
-    """Any spelling of a whole number: 5, 5.0, 5e0, and the same in quotes. Bounds are protobuf's to check."""
+    """Read a whole number: 5, 5.0, 5e0, or the same in quotes. protobuf checks the bounds."""
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer():
@@ -44,7 +44,7 @@ def real(value: object) -> float:
     elif type(value) is not int and type(value) is not float:
         raise TypeError
     number = float(value)
-    if not isfinite(number):  # 1e400 in quotes
+    if not isfinite(number):  # such as 1e400 in quotes
         raise ValueError
     return number
 
@@ -52,7 +52,7 @@ def real(value: object) -> float:
 def single(value: object) -> float:
     """Read a number of 32 bits."""
     number = real(value)
-    _bits(number)  # fails if it is too large
+    _bits(number)  # raises if the number is too large
     return number
 
 
@@ -67,7 +67,7 @@ def boolean_key(key: str) -> bool:
 
 
 def octets(value: object) -> bytes:
-    """Base64 of either alphabet, with or without padding (JSON-05)."""
+    """Read base64 of either alphabet, with or without padding (JSON-05)."""
     if type(value) is not str:
         raise TypeError
     return a2b_base64(value.translate(_STANDARD) + "=" * (-len(value) % 4), strict_mode=True)
@@ -77,20 +77,20 @@ def base64(value: bytes) -> str:
     return b2a_base64(value, newline=False).decode()
 
 
-class Numbers(dict[object, int]):
-    """Numbers of an enum by name. What is no name may be a number, known or not: enums are open."""
+class EnumNumbers(dict[object, int]):
+    """The numbers of an enum by name. Any other number is accepted too, because enums are open."""
 
     def __init__(self, enum: EnumDescriptor) -> None:
         super().__init__((value.name, value.number) for value in enum.values)
 
     def __missing__(self, value: object) -> int:
-        if isinstance(value, str) and not value.lstrip("-").isdigit():  # 1e0 is a number, but not in quotes
+        if isinstance(value, str) and not value.lstrip("-").isdigit():  # 1e0 is a number here, but not in quotes
             raise ValueError
         return integer(value)
 
 
-class Names(dict[int, str]):
-    """Names of an enum by number. What has no name is written as a number."""
+class EnumNames(dict[int, str]):
+    """The names of an enum by number. A number without a name is written as a number."""
 
     def __init__(self, enum: EnumDescriptor) -> None:
         super().__init__((number, value.name) for number, value in enum.values_by_number.items())
@@ -100,9 +100,9 @@ class Names(dict[int, str]):
 
 
 def number(value: float) -> float:
-    """A finite number; a whole one without fraction, which is how it was sent if it was sent as JSON."""
+    """Return a finite number; a whole one without a fraction, as JSON clients send it."""
     if value.is_integer() and -_EXACT <= value <= _EXACT:
-        return int(value) or (0 if copysign(1.0, value) > 0 else value)  # -0 is a number of its own
+        return int(value) or (0 if copysign(1.0, value) > 0 else value)  # but -0 stays -0.0
     if not isfinite(value):
         raise unwritable(f"it holds the number {value}")
     return value
@@ -129,5 +129,5 @@ def key_text(key: object) -> str:
 
 
 def unwritable(what: str) -> A2AError:
-    """A message from the agent or the upstream that has no JSON form."""
+    """Return the error for a message of the agent or the upstream that has no JSON form."""
     return A2AError(Reason.INVALID_AGENT_RESPONSE, f"The answer can't be written as JSON: {what}.")

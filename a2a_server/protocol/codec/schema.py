@@ -1,4 +1,4 @@
-"""What the codec asks of descriptors, and what a dialect decides about them (spec: JSON-01, -08, -09, LRPC-03)."""
+"""What a dialect of ProtoJSON decides, and what the codec asks of descriptors (spec: JSON-01, -08, -09, LRPC-03)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from a2a_server.protocol.codec.times import milliseconds
 
 NULL: Final = "google.protobuf.NullValue"
 WRAPPERS: Final = frozenset(kind.full_name for kind in wrappers_pb2.DESCRIPTOR.message_types_by_name.values())
-"""Messages that are written as the one value that they hold."""
+"""Messages that are written as the single value that they hold."""
 OWN_FORM: Final = WRAPPERS | {
     f"google.protobuf.{name}" for name in ("Any", "Duration", "FieldMask", "ListValue", "Struct", "Timestamp", "Value")
 }
@@ -39,24 +39,24 @@ def proto_names(field: FieldDescriptor) -> Sequence[str]:
 
 
 class Spellings(NamedTuple):
-    """How the values of one enum are spelt."""
+    """How a dialect spells the values of one enum."""
 
     written: Callable[[int], object]
     read: Mapping[object, int]
-    """Asked with whatever stands there; raises what mappings raise if that is none of the spellings."""
+    """Looked up with any JSON value; raises as mappings do if the value is no spelling."""
     expected: str
 
 
 Complaint = str | Callable[[Mapping[str, object]], str]
-"""What is wrong with a member; or what tells that by the whole object, and has nothing to say if it may be ignored."""
+"""Why a member is refused, or a function of the whole object that returns it; empty if it may be ignored."""
 
 
 class Form(NamedTuple):
-    """What one type, or one single field, has instead of what would be generated; None = that is right.
+    """What a type or a field has instead of a generated function; None = the generated one is right.
 
-    Functions are made when they are first needed, of the compiler that makes those of other types. They are called as
-    generated ones are: a writer with what the field holds, a reader with the JSON value and the message to fill; the
-    reader of a field that is no message returns what the field shall hold.
+    `write` and `read` make a function when it is first needed, from the compiler of the other types' functions. It is
+    called as a generated one is: a writer with the field's value, a reader with the JSON value and the message to fill.
+    The reader of a field that is not a message returns the field's value.
     """
 
     write: Callable[[Compiler], Function] | None = None
@@ -66,41 +66,41 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What versions of the protocol could do differently without having another codec."""
+    """The choices in which versions of the protocol may differ."""
 
     member: Callable[[FieldDescriptor], str] = json_name
-    """The name that is written; empty: the dialect has no such member."""
+    """The name that is written; empty = the dialect has no such member."""
     also: Callable[[FieldDescriptor], Sequence[str]] = proto_names
-    """Further names that are read."""
+    """Other names that are read."""
     always: Callable[[FieldDescriptor], bool] = is_required
-    """Whether the field is written although it holds its default."""
+    """Whether a field is written even with its default value."""
     time: Callable[[timestamp_pb2.Timestamp], str] = milliseconds
     constants: Mapping[str, Mapping[str, str | bool]] = field(default_factory=dict)
-    """Members, by type, that no field stands for: written first. Texts must be right if they are there when read."""
+    """Members without a field, by type. They are written first; a text that is read must be the same."""
     foreign: Mapping[str, Mapping[str, Complaint]] = field(default_factory=dict)
-    """Members, by type, that are refused and not ignored, and what is wrong with them: they are other dialects'."""
+    """Members of other dialects, by type, and why they are refused instead of ignored."""
     enums: Mapping[str, Spellings] = field(default_factory=dict)
     forms: Mapping[str, Form] = field(default_factory=dict)
-    """By the full name of a type or of a single field."""
+    """By the full name of a type or of a field."""
     ordered: bool = False
-    """Whether maps are written in the order of their keys, so that all who write a message write the same bytes."""
+    """Whether maps are written in the order of their keys, so that equal messages are written as equal bytes."""
 
     def fields(self, kind: Descriptor) -> Sequence[FieldDescriptor]:
-        """The fields that are members, in their order."""
+        """Return the fields of a type that are members, by number."""
         return [field for field in sorted(kind.fields, key=lambda field: field.number) if self.member(field)]
 
 
 def class_of(kind: Descriptor) -> type[Any]:
-    """The class of the type's messages; `Any`, because what is generated is known by name only."""
+    """Return the class of a type's messages; typed as `Any`, because its fields are not known here."""
     return GetMessageClass(kind)
 
 
 def descriptor_of(kind: type[Message]) -> Descriptor:
-    return cast("Descriptor", kind.DESCRIPTOR)  # typed as if it could be another implementation's
+    return cast("Descriptor", kind.DESCRIPTOR)  # its declared type is wider
 
 
 def map_entry(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor] | None:
-    """Key and value of a map; None if the field is no map."""
+    """Return the key and value of a map; None if the field is not a map."""
     entry = field.message_type
     if entry is None or not entry.GetOptions().map_entry:
         return None
@@ -108,12 +108,12 @@ def map_entry(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]
 
 
 def choice(field: FieldDescriptor) -> OneofDescriptor | None:
-    """The oneof in which the field competes; `optional` fields are alone in one of their own."""
+    """Return the oneof of a field, unless the field is alone in it, as `optional` fields are."""
     oneof = field.containing_oneof
     return oneof if oneof is not None and len(oneof.fields) > 1 else None
 
 
 def is_nullable(field: FieldDescriptor) -> bool:
-    """Whether null is a value of the field and not its absence."""
+    """Whether null is a value of the field, instead of meaning that the field is absent."""
     kind = field.message_type or field.enum_type
     return kind is not None and kind.full_name in _NULLABLE and not field.is_repeated

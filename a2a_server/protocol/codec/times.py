@@ -25,19 +25,19 @@ EXPECTED: Final = 'a time such as "2026-02-03T04:05:06.789Z"'
 
 
 def milliseconds(time: timestamp_pb2.Timestamp) -> str:
-    """Always three digits; what is finer is cut off, so that no time moves into the future."""
+    """Write three digits of the second. More are cut off, not rounded, so that no time moves into the future."""
     seconds, nanos = time.seconds, time.nanos
     if not (_FIRST <= seconds <= _LAST and 0 <= nanos < _NANOS):
         raise unwritable(f"it holds a time {seconds} seconds and {nanos} nanoseconds after 1970")
     return _written(seconds, nanos // 1_000_000)
 
 
-@lru_cache(maxsize=1024)  # times come in clusters
+@lru_cache(maxsize=1024)
 def _written(seconds: int, millis: int) -> str:
     return f"{_to_the_second(seconds)}.{millis:03}Z"
 
 
-@lru_cache(maxsize=1024)  # formatting a date takes longer than everything else
+@lru_cache(maxsize=1024)  # formatting a date is slow
 def _to_the_second(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).isoformat()
 

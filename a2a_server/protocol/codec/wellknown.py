@@ -1,4 +1,9 @@
-"""Types of google.protobuf whose JSON is not an object of their fields (spec: JSON-06, JSON-07, JSON-08)."""
+"""Types of google.protobuf whose JSON is not an object of their fields (spec: JSON-06, JSON-07, JSON-08).
+
+Free-form JSON, which is Struct, Value and ListValue, is not generated: its types are fixed and contain each other,
+and in them null is a value. protobuf's parsers stop at a hundred nested messages; an object needs three (Value, Struct
+and the map's entry) and a list two. A value that no server could parse is refused here, where the field is known.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +26,19 @@ from a2a_server.protocol.codec.times import read_time
 EXPECTED: Final = "a JSON value"
 
 _ROOM: Final = 90
-"""Messages inside each other; ten more are for what is around a value."""
+"""How many nested messages a value may need; ten more are left for the messages around it."""
 _ENTRY: Final = 2
-"""What a member of an object takes: the map's entry and a Value."""
+"""What a member of an object needs: the map's entry and a Value."""
 TOO_DEEP: Final = f"nests too deeply; at most {_ROOM // 3} objects or {_ROOM // 2} lists inside each other"
 
 
 def write_struct(struct: struct_pb2.Struct) -> dict[str, object]:
     fields = struct.fields
-    return {key: write_value(fields[key]) for key in fields}  # half of what items() takes
+    return {key: write_value(fields[key]) for key in fields}  # faster than items()
 
 
 def in_order(value: object) -> object:
-    """A JSON value whose objects have their members in order; no two processes have the same one otherwise."""
+    """Sort the members of all objects, because the order of a protobuf map differs between processes."""
     if type(value) is dict:
         return {key: in_order(value[key]) for key in sorted(value)}
     return [in_order(item) for item in value] if type(value) is list else value
@@ -44,7 +49,7 @@ def write_list(values: struct_pb2.ListValue) -> list[object]:
 
 
 def write_value(value: struct_pb2.Value) -> object:
-    if text := value.string_value:  # the most frequent kind, which then need not be asked for
+    if text := value.string_value:  # the most frequent kind, tested without asking for the kind
         return text
     kind = value.WhichOneof("kind")
     if kind == "number_value":
@@ -80,7 +85,7 @@ def read_value(item: object, value: struct_pb2.Value) -> None:
 
 
 class TooDeepError(RuntimeError):
-    """Not one of the faults that are told where they are: what nests too deeply does so as a whole."""
+    """Not one of `WRONG`, so it ends the reading: the value as a whole nests too deeply."""
 
 
 def _too_deep() -> Faults:
@@ -156,7 +161,7 @@ class AnyWriter:
         try:
             kind = _kind_of(message, message.type_url)
             inner = class_of(kind).FromString(message.value)
-        except (LookupError, DecodeError):  # a type of somebody else: the reader may know it
+        except (LookupError, DecodeError):  # an unknown type, which the client may know
             return {_TYPE: message.type_url, _VALUE: base64(message.value)}
         written = self.writer(kind)(inner)
         return {_TYPE: message.type_url, **({_VALUE: written} if kind.full_name in OWN_FORM else written)}
@@ -206,7 +211,7 @@ _DURATION: Final = re.compile(r"-?[0-9]+(?:\.[0-9]{1,9})?s")
 
 
 def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
-    """Functions from a message to its JSON value, by the type's full name."""
+    """Return the functions from a message to its JSON value, by the type's full name."""
     free: dict[str, Function] = {
         "google.protobuf.ListValue": write_list,
         "google.protobuf.Struct": write_struct,
@@ -224,7 +229,7 @@ def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
 
 
 def known_readers(reader: Lookup) -> dict[str, Function]:
-    """Functions that put a JSON value into a message, by the type's full name."""
+    """Return the functions that put a JSON value into a message, by the type's full name."""
     return {
         "google.protobuf.Any": AnyReader(reader),
         "google.protobuf.Duration": _read_duration,

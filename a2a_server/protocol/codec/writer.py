@@ -1,4 +1,4 @@
-"""Functions that turn messages of one type into what orjson writes (spec: JSON-01, -02, -07, -09, -10, LRPC-08).
+"""Generates functions that turn messages of one type into JSON values (spec: JSON-01, -02, -07, -09, -10, LRPC-08).
 
 What is generated for a `Part`:
 
@@ -31,19 +31,19 @@ from typing import Final
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
 from a2a_server.protocol.codec import scalars
-from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Scope, attribute, has, indented, which_of
+from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Globals, attribute, has, indented, which_of
 from a2a_server.protocol.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, map_entry
 from a2a_server.protocol.codec.wellknown import known_writers
 
 _WRITERS: Final[dict[int, Function]] = {
     FieldDescriptor.CPPTYPE_DOUBLE: scalars.double,
     FieldDescriptor.CPPTYPE_FLOAT: scalars.shortest,
-    FieldDescriptor.CPPTYPE_INT64: str,  # JavaScript's numbers could not hold them
+    FieldDescriptor.CPPTYPE_INT64: str,  # JavaScript's numbers cannot hold them
     FieldDescriptor.CPPTYPE_UINT64: str,
 }
 
 
-class Writers(Compiler):
+class JsonWriters(Compiler):
     """Functions from a message to its JSON value, in one dialect."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -51,7 +51,7 @@ class Writers(Compiler):
         forms = {name: form.write for name, form in dialect.forms.items() if form.write}
         super().__init__(known_writers(self.of, dialect), forms, self._lines)
 
-    def _lines(self, kind: Descriptor, scope: Scope) -> Iterator[str]:
+    def _lines(self, kind: Descriptor, scope: Globals) -> Iterator[str]:
         yield "def run(m):"
         if kind.full_name in WRAPPERS:
             field = kind.fields_by_name["value"]
@@ -68,11 +68,11 @@ class Writers(Compiler):
                 yield from indented(self._oneof(oneof, scope))
         yield f"{INDENT}return o"
 
-    def _oneof(self, oneof: OneofDescriptor, scope: Scope) -> Iterator[str]:
+    def _oneof(self, oneof: OneofDescriptor, scope: Globals) -> Iterator[str]:
         members = [field for field in oneof.fields if self._dialect.member(field)]
         lines = self._members(oneof, members, scope)
         first = members[0]
-        if first.type == FieldDescriptor.TYPE_STRING:  # if it holds something, nobody need be asked which one is set
+        if first.type == FieldDescriptor.TYPE_STRING:  # if it is not empty, it is the one that is set
             yield f"v = {attribute(first)}"
             yield "if v:"
             yield INDENT + self._put(first, "v")
@@ -80,7 +80,7 @@ class Writers(Compiler):
             lines = indented(lines)
         yield from lines
 
-    def _members(self, oneof: OneofDescriptor, members: Sequence[FieldDescriptor], scope: Scope) -> Iterator[str]:
+    def _members(self, oneof: OneofDescriptor, members: Sequence[FieldDescriptor], scope: Globals) -> Iterator[str]:
         yield f"which = which_of(m, {oneof.name!r})"
         word = "if"
         for field in members:
@@ -88,14 +88,14 @@ class Writers(Compiler):
             yield INDENT + self._put(field, self._item(field, attribute(field), scope))
             word = "elif"
 
-    def _field(self, field: FieldDescriptor, scope: Scope) -> Iterator[str]:
+    def _field(self, field: FieldDescriptor, scope: Globals) -> Iterator[str]:
         always = self._dialect.always(field) and not _is_endless(field, self._dialect)
         if map_entry(field) or field.is_repeated:
             yield f"v = {attribute(field)}"
             put, condition = self._put(field, self._items(field, scope)), "v"
         elif field.has_presence:
             put, condition = self._put(field, self._item(field, attribute(field), scope)), f"has(m, {field.name!r})"
-            always = always and field.message_type is not None  # other fields with presence say whether they are set
+            always = always and field.message_type is not None  # other fields with presence show whether they are set
         else:
             yield f"v = {attribute(field)}"
             put, condition = self._put(field, self._item(field, "v", scope)), _is_set(field)
@@ -108,21 +108,21 @@ class Writers(Compiler):
     def _put(self, field: FieldDescriptor, value: str) -> str:
         return f"o[{self._dialect.member(field)!r}] = {value}"
 
-    def _items(self, field: FieldDescriptor, scope: Scope) -> str:
+    def _items(self, field: FieldDescriptor, scope: Globals) -> str:
         if entry := map_entry(field):
             is_text = entry[0].cpp_type == FieldDescriptor.CPPTYPE_STRING
             key = "k" if is_text else f"{scope.put('key', scalars.key_text)}(k)"
             keys = "sorted(v)" if self._dialect.ordered else "v"
             return f"{{{key}: {self._item(entry[1], 'v[k]', scope)} for k in {keys}}}"
         writer = self._writer(field, scope)
-        return f"[*map({writer}, v[:])]" if writer else "v[:]"  # a list is faster to walk through
+        return f"[*map({writer}, v[:])]" if writer else "v[:]"  # iterating over a list is faster
 
-    def _item(self, field: FieldDescriptor, value: str, scope: Scope) -> str:
+    def _item(self, field: FieldDescriptor, value: str, scope: Globals) -> str:
         writer = self._writer(field, scope)
         return f"{writer}({value})" if writer else value
 
-    def _writer(self, field: FieldDescriptor, scope: Scope) -> str:
-        """The name of the function for one value of the field; none if orjson writes it as it is."""
+    def _writer(self, field: FieldDescriptor, scope: Globals) -> str:
+        """Return the name of the function for one value of the field; empty if orjson writes it as it is."""
         if form := self.put_form(scope, field):
             return form
         if kind := field.message_type:
@@ -137,11 +137,11 @@ class Writers(Compiler):
 
     def _names(self, enum: EnumDescriptor) -> Callable[[int], object]:
         own = self._dialect.enums.get(enum.full_name)
-        return own.written if own else scalars.Names(enum).__getitem__
+        return own.written if own else scalars.EnumNames(enum).__getitem__
 
 
 def _null(_: int) -> None:
-    """Write the enum that has one value."""
+    """Write the value of NullValue."""
 
 
 def _is_set(field: FieldDescriptor) -> str:
@@ -151,7 +151,7 @@ def _is_set(field: FieldDescriptor) -> str:
 
 
 def _is_endless(field: FieldDescriptor, dialect: Dialect) -> bool:
-    """Whether writing the field's absence as an empty message could go on for ever, or would tell a lie."""
+    """Whether an absent field must not be written as an empty message: it would recurse endlessly, or be wrong."""
     kind = field.message_type
     if kind is None or field.is_repeated:
         return False

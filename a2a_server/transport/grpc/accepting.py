@@ -1,10 +1,13 @@
-"""Takes calls as they come, where grpc.aio takes one, and asks its core for the next (docs/benchmarks.md has the gain).
+"""Accept many calls at once. grpc.aio accepts one at a time, which costs a task and two thread switches per call.
 
-To ask takes a task, a wait and two changes of threads, for every call and one after another. Here many calls of each
-method have been asked for in advance, so that the core hands over at once all that has arrived.
+1. `core_of` looks whether this grpc.aio has everything that is needed here, none of which is public. Where anything is
+   missing or different, calls are accepted as grpc.aio accepts them.
+2. `Acceptor` asks gRPC's core for several calls of each method in advance, and for one more with each that arrives.
+3. grpc.aio's own loop goes on beside that and gets its share of the calls.
 
-What this needs of grpc.aio is not public. Where any of it is missing or looks different, it is left alone, and calls
-are taken as grpc.aio takes them. Its own loop goes on beside ours and gets its share of the calls.
+Calls that are accepted here do not pass grpc.aio's interceptors. So the door does without an `Acceptor` where it has
+any, and where `is_wrapped` says that somebody else may have added some. `transport.accept_ahead = 0` switches it off.
+This is the only file that uses private names of grpc (docs/benchmarks.md has the gain).
 """
 
 from __future__ import annotations
@@ -29,16 +32,26 @@ _FUNCTIONS: Final = {
     "_schedule_rpc_coro": ("rpc_coro", "rpc_state", "loop", "method_name"),
 }
 _CLASSES: Final = ("AioServer", "_MethodResolver", "_RequestCallError")
+_METHODS: Final = ("_request_registered_call", "add_registered_method_handlers", "is_running")
+
+
+def is_wrapped() -> bool:
+    """Whether `grpc.aio.server` has been replaced, as OpenTelemetry's instrumentation does to add interceptors."""
+    try:
+        original = import_module("grpc.aio._server").server
+    except (ImportError, AttributeError):
+        return True
+    return original is not grpc.aio.server
 
 
 def core_of(server: grpc.aio.Server) -> Any:  # noqa: ANN401 - gRPC's, and without a type
-    """What `Acceptor` works with; None where this grpc.aio is not built as it has to be."""
+    """Return what `Acceptor` works with, or None where this grpc.aio lacks anything that it needs."""
     core = getattr(server, "_server", None)
     known = (
         all(inspect.isclass(getattr(_grpc, name, None)) for name in _CLASSES)
         and all(_parameters(name) == parameters for name, parameters in _FUNCTIONS.items())
         and isinstance(core, _grpc.AioServer)
-        and hasattr(core, "_request_registered_call")
+        and all(hasattr(core, name) for name in _METHODS)
     )
     return core if known else None
 
@@ -51,7 +64,7 @@ def _parameters(name: str) -> tuple[str, ...]:
 
 
 class Acceptor:
-    """Serves handlers, by their methods' full names, with a bound on all open calls together."""
+    """Serves handlers by the full names of their methods, and bounds the calls that are open at once."""
 
     def __init__(self, core: Any, handlers: Mapping[str, Handler], *, ahead: int, most: int) -> None:  # noqa: ANN401 - as above
         self._core = core
@@ -64,20 +77,20 @@ class Acceptor:
         core.add_registered_method_handlers({name: self._counted(handler) for name, handler in handlers.items()})
 
     def start(self) -> None:
-        """Ask for calls; the server has been started."""
+        """Ask for calls, once the server has been started."""
         for name in self._names:
             for _ in range(self._ahead):
                 self._keep(self._accept(name))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start what the loop would otherwise forget."""
+        """Start a task and hold it until it is done; the loop alone would not."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
     async def _accept(self, name: str) -> None:
-        """Take one call after another, until the server stops."""
+        """Accept one call after another until the server stops."""
         core, method, loop = self._core, name.encode(), asyncio.get_running_loop()
         while core.is_running():
             try:
@@ -95,7 +108,7 @@ class Acceptor:
         self._open -= 1
 
     def _counted(self, handler: Handler) -> Handler:
-        """The same handler, for calls that grpc.aio takes by itself."""
+        """The same handler for the calls that grpc.aio's own loop accepts, counted as well."""
         if handler.response_streaming:
             streaming = self._counted_stream(cast("Streaming", handler.unary_stream))
             return grpc.unary_stream_rpc_method_handler(cast("Any", streaming))

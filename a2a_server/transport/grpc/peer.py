@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, cast
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 
-from a2a_server.protocol.errors import A2AError, ErrorCodes
-from a2a_server.transport.grpc.status import abort_of
+from a2a_server.protocol.errors import LONGEST_VALUE, A2AError, ErrorCodes, status_of
+from a2a_server.protocol.names import CHALLENGE, STATUS_DETAILS
 from a2a_server.transport.streams import Cut, OpenStream
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
@@ -22,6 +23,7 @@ Unary = Callable[[bytes, Context], Awaitable[bytes]]
 Streaming = Callable[[bytes, Context], AsyncIterator[bytes]]
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
 _FIRST_ITEM = 0.5
 """How many seconds the first item of a stream that is to be cut may take; less than a server takes to stop."""
 
@@ -55,6 +57,23 @@ def metadata_of(context: Context) -> dict[str, tuple[str, ...]]:
 def names_of(context: Context) -> tuple[str, ...]:
     """The names in the peer's certificate; only mutual TLS has any."""
     return tuple(name.decode(errors="replace") for name in context.peer_identities() or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """The arguments of `context.abort`."""
+
+    code: grpc.StatusCode
+    message: str
+    trailers: tuple[tuple[str, str | bytes], ...]
+
+
+def abort_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> Abort:
+    status = status_of(error, codes)
+    trailers: list[tuple[str, str | bytes]] = [(STATUS_DETAILS, status.SerializeToString())]
+    if challenge := error.metadata.get("challenge"):
+        trailers.append((CHALLENGE, challenge[:LONGEST_VALUE]))
+    return Abort(_CODES[status.code], status.message, tuple(trailers))
 
 
 async def refuse(context: Context, error: A2AError, codes: ErrorCodes) -> NoReturn:

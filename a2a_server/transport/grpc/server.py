@@ -1,4 +1,4 @@
-"""grpc.aio as A2A needs it: TLS, limits, keepalive, health, reflection, drain (spec: DOOR-07, DOOR-09, DURA-08)."""
+"""One gRPC server: TLS, limits, keepalive, health, reflection, drain (spec: DOOR-07, DOOR-09, DOOR-13, DURA-08)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
-from a2a_server.transport.grpc.accepting import Acceptor, core_of
-from a2a_server.transport.grpc.address import Address, StartError
-from a2a_server.transport.grpc.options import GrpcOptions, Tls
+from a2a_server.transport.address import Address, StartError
+from a2a_server.transport.certificates import server_credentials
+from a2a_server.transport.grpc.accepting import Acceptor, core_of, is_wrapped
 from a2a_server.transport.grpc.peer import Handler
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.grpc.tls import credentials
+from a2a_server.transport.options import GrpcOptions, Tls
 
 SERVICES = (
     a2a_pb2.DESCRIPTOR.services_by_name["A2AService"],
@@ -36,9 +36,12 @@ _SERVING = health_pb2.HealthCheckResponse.SERVING
 class GrpcDoor:
     """One listening gRPC server."""
 
-    def __init__(self, options: GrpcOptions, tls: Tls) -> None:
+    def __init__(self, options: GrpcOptions, tls: Tls, interceptors: Sequence[grpc.aio.ServerInterceptor] = ()) -> None:
+        self._intercepted = bool(interceptors) or is_wrapped()
         self._server = grpc.aio.server(
-            options=channel_arguments(options), maximum_concurrent_rpcs=options.max_concurrent_calls
+            interceptors=list(interceptors),
+            options=channel_arguments(options),
+            maximum_concurrent_rpcs=options.max_concurrent_calls,
         )
         self._options = options
         self._tls = tls
@@ -58,7 +61,7 @@ class GrpcDoor:
     def _bind(self, address: str) -> int:
         if not self._tls.cert:
             return self._server.add_insecure_port(address)
-        return self._server.add_secure_port(address, credentials(self._tls))
+        return self._server.add_secure_port(address, server_credentials(self._tls))
 
     async def serve(
         self,
@@ -67,7 +70,7 @@ class GrpcDoor:
         *,
         legacy: LegacyServicer | None = None,
     ) -> None:
-        """Answer calls, those of 0.3 if there is somebody to answer them."""
+        """Answer calls; those of 0.3 if there is a servicer for them."""
         names = [service.full_name for service in services]
         handlers = dict(chain.from_iterable(servicer.handlers(service).items() for service in services))
         if legacy is not None:
@@ -82,15 +85,23 @@ class GrpcDoor:
             await self._health.set(name, _SERVING)
 
     def _acceptor(self, handlers: Mapping[str, Handler]) -> Acceptor | None:
-        """Whoever takes the calls of these methods, if it is not grpc.aio."""
-        options = self._options
-        core = core_of(self._server) if options.accept_ahead else None
-        if core is not None:
-            return Acceptor(core, handlers, ahead=options.accept_ahead, most=options.max_concurrent_calls)
-        if options.accept_ahead:
-            log.warning("grpc.accepts_one_by_one", grpcio=grpc.__version__)
-        self._server.add_generic_rpc_handlers([_ByName(handlers)])
-        return None
+        """Return what accepts the calls of these methods; None where grpc.aio does so itself, for its interceptors."""
+        core, options = self._core(), self._options
+        if core is None:
+            self._server.add_generic_rpc_handlers([_ByName(handlers)])
+            return None
+        return Acceptor(core, handlers, ahead=options.accept_ahead, most=options.max_concurrent_calls)
+
+    def _core(self) -> Any:  # noqa: ANN401 - gRPC's, and without a type
+        if not self._options.accept_ahead:
+            return None
+        if self._intercepted:
+            log.info("grpc.accepts_one_by_one", why="interceptors")
+            return None
+        core = core_of(self._server)
+        if core is None:
+            log.warning("grpc.accepts_one_by_one", why="another grpcio than expected", grpcio=grpc.__version__)
+        return core
 
     def _add_helpers(self, shown: Sequence[str]) -> None:
         target = cast("grpc.aio.Server", _GenericHandlers(self._server))
@@ -100,7 +111,7 @@ class GrpcDoor:
             cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(servicer, target)
 
     async def refuse_health(self) -> None:
-        """Tell balancers to look elsewhere; calls still arrive until they do."""
+        """Tell load balancers to use another server. Calls may still arrive until they do."""
         await self._health.enter_graceful_shutdown()
 
     async def stop(self, grace: float | None) -> None:
@@ -119,7 +130,7 @@ class _ByName(grpc.GenericRpcHandler):
 
 
 class _GenericHandlers:
-    """Passes generic handlers on and drops registered ones: those make grpc.aio wait on one future per method."""
+    """Passes generic handlers on and drops registered ones, which cost grpc.aio one more future per method."""
 
     def __init__(self, server: grpc.aio.Server) -> None:
         self._server = server
@@ -132,7 +143,7 @@ class _GenericHandlers:
 
 
 def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
-    """Spell the options as gRPC's core wants them."""
+    """The options in the spelling of gRPC's core."""
     arguments: list[tuple[str, Any]] = [
         ("grpc.so_reuseport", 0),  # or a second server would share the port in silence (CONF-73)
         ("grpc.max_receive_message_length", options.max_message_bytes),

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, cast
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
@@ -57,7 +56,7 @@ class Servicer:
                 stream = await self.pipeline.stream(rpc, decode(request, raw), self._credentials(context))
                 place, begun = stream.place, False
                 place.cut = peer.cutter(context, place, self.codes)
-                async with aclosing(cast("Any", stream.items)) as items:
+                async with aclosing(stream.items) as items:
                     async for entries in items:
                         if stream.metadata and not begun:  # without any, they leave with the first item
                             place.sending()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
@@ -26,7 +26,7 @@ from a2a_server.protocol.v0_3.requests import DEFAULT, Options
 from a2a_server.protocol.v0_3.words import named, respell
 from a2a_server.transport.grpc import peer
 from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
-from a2a_server.transport.pipeline import Metadata, Pipeline, Reply, decode
+from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, decode
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     spellings: Sequence[str]
     """By which names the client listed extensions."""
 
-    def answer(self, metadata: Metadata) -> Metadata:
+    def answer(self, metadata: ReplyMetadata) -> ReplyMetadata:
         """What was activated, under the names by which it was asked for."""
         return tuple((spelling, value) for _, value in metadata for spelling in self.spellings)
 
@@ -102,10 +102,10 @@ class LegacyServicer:
 
         return handle
 
-    async def _ask(self, call: Call, request: Message, credentials: Credentials) -> Reply:
+    async def _ask(self, call: Call, request: Message, credentials: Credentials) -> UnaryReply:
         return await self._pipeline.unary(call.rpc, request, credentials, spoken=LEGACY)
 
-    async def _whole_list(self, call: Call, request: Message, credentials: Credentials) -> Reply:
+    async def _whole_list(self, call: Call, request: Message, credentials: Credentials) -> UnaryReply:
         """Follow the pages, unless the client wants them."""
         wanted = cast("pb.ListTaskPushNotificationConfigsRequest", request)
         if wanted.page_size:
@@ -118,7 +118,7 @@ class LegacyServicer:
             whole.configs.extend(page.configs)
             wanted.page_token = page.next_page_token
             more = bool(page.next_page_token)
-        return Reply(whole, b"", type(whole), reply.metadata)
+        return UnaryReply(whole, b"", type(whole), reply.metadata)
 
     def _streaming(self, method: MethodDescriptor) -> Streaming:
         call = CALLS[method.name]
@@ -141,7 +141,7 @@ class LegacyServicer:
         place, metadata = stream.place, asked.answer(stream.metadata)
         place.cut = peer.cutter(context, place, CODES)
         try:
-            async with aclosing(cast("Any", stream.items)) as batches:
+            async with aclosing(stream.items) as batches:
                 async for entries in batches:
                     if metadata:  # without any, they leave with the first item
                         place.sending()

@@ -1,4 +1,4 @@
-"""Which item of a stream is its last, for versions that say so in the item (spec: CONF-06, CONF-11, LOLD-04)."""
+"""Which item of a stream is its last, for versions that mark the last item (spec: CONF-06, CONF-11, LOLD-04)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from a2a_gateway.channel.refusals import garbled
-from a2a_gateway.channel.replay import Item
+from a2a_gateway.channel.call_failures import garbled
+from a2a_gateway.channel.event_numbers import NumberedItem
 from a2a_proto import a2a_pb2 as pb
 
 IN_BAND_KEY: Final = "inBand"
-"""How an a2ad marks a wish for a credential that it expects in the next message."""
+"""How a2ad marks a request for a credential that it expects in the next message."""
 
 SUSPENSE: Final = 0.25
 """How many seconds an event waits for the end of its stream. Servers that end it there do so at once."""
@@ -26,21 +26,21 @@ _OPEN: Final = frozenset((pb.TASK_STATE_SUBMITTED, pb.TASK_STATE_WORKING))
 _STATUS: Final = pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent()).SerializeToString()[:1]
 
 
-class Ending(tuple[Item, ...]):
+class FinalBatch(tuple[NumberedItem, ...]):
     """A batch after which the stream ends."""
 
     __slots__ = ()
     ends: Final = True
 
 
-class Endings:
-    """Says of an item whether the stream ends with it, as far as the item itself tells."""
+class EndCheck:
+    """Tells whether a stream ends with an item, as far as the item shows it."""
 
     def __init__(self, *, keep_open_on_input: bool) -> None:
         self._open = _OPEN | {pb.TASK_STATE_INPUT_REQUIRED} if keep_open_on_input else _OPEN
 
-    def of(self, item: Item) -> bool | None:
-        """None when only what comes next can tell: a task that waits may have more messages to work on."""
+    def of(self, item: NumberedItem) -> bool | None:
+        """Return None when only what follows can tell: a waiting task may have more messages to work on."""
         if not item.wire.startswith(_STATUS):
             return False
         try:
@@ -56,38 +56,40 @@ class Endings:
 
 
 def _in_band(update: pb.TaskStatusUpdateEvent) -> bool:
-    fields = update.metadata.fields  # to read a key that is not there would put it there
+    fields = update.metadata.fields  # reading a missing key would add it
     return IN_BAND_KEY in fields and fields[IN_BAND_KEY].bool_value
 
 
-class Batches:
-    """A call's items: gRPC hands over each by itself, so there is never a second one to put beside it.
+class BatchReader:
+    """Reads a call's items as batches of one, because gRPC delivers them one by one.
 
-    Nothing here holds an item that it has given away: its reader may take long, and another one still longer.
+    It keeps no reference to an item that it has returned, since the reader may be slow.
     """
 
-    def __init__(self, call: Any, item_of: Callable[[bytes], Item], endings: Endings | None) -> None:  # noqa: ANN401 - grpc's
-        """With `endings` the last batch is an `Ending`."""
+    def __init__(self, call: Any, item_of: Callable[[bytes], NumberedItem], end_check: EndCheck | None) -> None:  # noqa: ANN401 - grpc's
+        """With `end_check` the last batch is a `FinalBatch`."""
         self._call = call
         self._item_of = item_of
-        self._endings = endings
+        self._end_check = end_check
         self._ahead: asyncio.Future[bytes | None] | None = None
 
-    async def next(self) -> Sequence[Item] | None:
-        """The next batch; None behind the last one."""
+    async def next(self) -> Sequence[NumberedItem] | None:
+        """Return the next batch; None after the last one."""
         ahead, self._ahead = self._ahead, None
         wire = await (ahead or self._read())
         if wire is None:
             return None
         item = self._item_of(wire)
-        return Ending((item,)) if self._endings is not None and await self._ends(self._endings, item) else (item,)
+        return (
+            FinalBatch((item,)) if self._end_check is not None and await self._ends(self._end_check, item) else (item,)
+        )
 
-    async def soon(self, seconds: float) -> Sequence[Item] | None:
-        """The next batch if it comes soon, or else an empty one."""
+    async def soon(self, seconds: float) -> Sequence[NumberedItem] | None:
+        """Return the next batch if it comes soon, otherwise an empty one."""
         return await self.next() if await self._has_come(seconds) else ()
 
-    async def _ends(self, endings: Endings, item: Item) -> bool:
-        ends = endings.of(item)
+    async def _ends(self, end_check: EndCheck, item: NumberedItem) -> bool:
+        ends = end_check.of(item)
         return await self._is_over() if ends is None else ends
 
     async def _is_over(self) -> bool:
@@ -97,7 +99,7 @@ class Batches:
         return not ahead.cancelled() and ahead.exception() is None and ahead.result() is None
 
     async def _has_come(self, seconds: float) -> bool:
-        """Read ahead; whether something came, be it the end."""
+        """Read ahead; return whether something came, even if only the end."""
         self._ahead = asyncio.ensure_future(self._read())
         await asyncio.wait([self._ahead], timeout=seconds)
         return self._ahead.done()
@@ -107,6 +109,6 @@ class Batches:
         return None if wire is grpc.aio.EOF else wire
 
     def close(self) -> None:
-        """Give up what was read ahead."""
+        """Cancel what is being read ahead."""
         if self._ahead is not None:
             self._ahead.cancel()

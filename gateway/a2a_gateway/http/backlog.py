@@ -10,8 +10,8 @@ PATIENCE: Final = 1.0
 """After how many seconds in which it took nothing a client goes before others that owe more."""
 
 
-class Text:
-    """JSON that is too long for a copy per reader: all who are being sent it share it, and with the last it goes."""
+class SharedText:
+    """JSON that is too long for a copy per reader: all connections that send it share one, freed with the last."""
 
     __slots__ = ("__weakref__", "json", "kept")
 
@@ -21,7 +21,7 @@ class Text:
         self.kept = len(json) + beside
 
 
-NOTHING: Final = Text(b"")
+NO_TEXT: Final = SharedText(b"")
 
 
 class Debtor(Protocol):
@@ -33,12 +33,12 @@ class Debtor(Protocol):
         ...
 
     @property
-    def text(self) -> Text:
+    def text(self) -> SharedText:
         """What it is in the middle of sending, beside these."""
         ...
 
     def cut_off(self) -> None:
-        """Drop the connection, soon."""
+        """Drop the connection soon."""
         ...
 
 
@@ -46,7 +46,7 @@ class Debt(NamedTuple):
     """What one client has not taken."""
 
     own: int
-    text: Text
+    text: SharedText
     since: float
     """When it was last seen to take something."""
 
@@ -64,7 +64,7 @@ class Backlog:
     def __init__(self, room: int) -> None:
         self._room = room
         self._debts: dict[Debtor, Debt] = {}
-        self._holders: Counter[Text] = Counter()
+        self._holders: Counter[SharedText] = Counter()
         self.size = 0
         """How many bytes are kept; what several are sent counts once."""
 

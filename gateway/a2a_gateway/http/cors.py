@@ -10,14 +10,14 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from a2a_gateway.http.replies import Answering, Fields, Reply
+from a2a_gateway.http.replies import HeaderPairs, NextHandler, Reply, set_headers
 
 ALLOW = "Access-Control-Allow-Origin"
 _EXPOSE = ("Access-Control-Expose-Headers", "*")
 _BY_ORIGIN = ("Vary", "Origin")
 _MAX_AGE = "600"
 
-ANYBODY: Fields = ((ALLOW, "*"), _EXPOSE)
+ANYBODY: HeaderPairs = ((ALLOW, "*"), _EXPOSE)
 """What lets every page read an answer."""
 
 
@@ -28,12 +28,19 @@ class Cors:
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
         self.on = bool(self._origins)
 
-    def mark(self, request: web.BaseRequest, answer: Answering) -> None:
-        """Say in an answer's headers that the asking page may read it, unless everybody may anyway."""
-        if self.on and isinstance(answer, Reply) and not any(name == ALLOW for name, _ in answer.fields):
-            answer.fields = [*answer.fields, *self.fields(request)]  # a stream has marked itself
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: NextHandler) -> web.StreamResponse:
+        """Mark every answer, streams included."""
+        answer = await handler(request)
+        self.mark(request, answer)
+        return answer
 
-    def fields(self, request: web.BaseRequest) -> Fields:
+    def mark(self, request: web.BaseRequest, answer: web.StreamResponse) -> None:
+        """Say in an answer's headers that the asking page may read it, unless everybody may anyway."""
+        if ALLOW not in answer.headers:
+            set_headers(answer, self.fields(request))
+
+    def fields(self, request: web.BaseRequest) -> HeaderPairs:
         """The headers that let the asking page read an answer."""
         if not self.on:
             return ()

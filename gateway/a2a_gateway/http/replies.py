@@ -1,134 +1,177 @@
-"""Answers, whole and flowing: head and body in one write, which costs half of what aiohttp's own response does."""
+"""Answers: whole ones, and those that are written bit by bit. Head and body leave in one write."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Protocol, cast
+from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from multidict import CIMultiDict
 
-from a2a_gateway.http.backlog import NOTHING, Text
+from a2a_gateway.http.backlog import NO_TEXT, SharedText
+from a2a_gateway.http.connection import SERVER, connection_of
 
-SERVER = "a2ad"
+HeaderPairs = Sequence[tuple[str, str]]
+NextHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+"""What a middleware passes a request on to."""
 
-Fields = Sequence[tuple[str, str]]
-
-_HTTP_1_1 = (1, 1)
-_OK = 200  # to find a member of an enum costs more than all else that is asked about an answer
-_FRESH = b"Cache-Control: no-store\r\n"
-"""What an answer says is for its caller, and soon out of date."""
-_SLICE = 256 * 1024
+_STATUS_LINES: Final = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
+_BODILESS: Final = frozenset({204, 304})
+_SLICE: Final = 256 * 1024
 """How much of a long text a transport holds at once: over TLS that is a copy."""
-_BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 
-class Head(Protocol):
-    """The head of a request, as the parser has it."""
+class Reply(web.Response):
+    """An answer that is known as a whole.
+
+    The usual case is written in one go. aiohttp does the rest: other versions of HTTP, HEAD, connections that end, and
+    cookies or compression that a middleware adds.
+    """
+
+    direct: AbstractStreamWriter | None = None
+    """Writes the answer, if it is a usual one."""
+    written = False
+    has_cookies = False
+
+    def __init__(self, body: bytes, content_type: str, fields: HeaderPairs = (), *, status: int = 200) -> None:
+        super().__init__(body=body, status=status, headers=usual_headers(content_type, bodiless=status in _BODILESS))
+        if fields:
+            set_headers(self, fields)
 
     @property
-    def method(self) -> str: ...
+    def keep_alive(self) -> bool | None:
+        return True if self.direct is not None else super().keep_alive
 
     @property
-    def version(self) -> tuple[int, int]: ...
+    def prepared(self) -> bool:
+        return self.direct is not None or super().prepared
 
-    @property
-    def should_close(self) -> bool: ...
+    def set_cookie(self, name: str, value: str, **rest: Any) -> None:  # noqa: ANN401 - aiohttp's own
+        self.has_cookies = True
+        super().set_cookie(name, value, **rest)
 
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        if self.direct is None and not self.is_usual(request):
+            return await super().prepare(request)
+        self.direct = request.writer
+        return self.direct
 
-class Connection(Protocol):
-    """To whoever asked."""
+    def is_usual(self, request: web.BaseRequest) -> bool:
+        """Whether there is nothing about this answer that aiohttp would have to see to."""
+        return (
+            request.version == HttpVersion11
+            and request.keep_alive
+            and super().keep_alive is None
+            and request.method != hdrs.METH_HEAD
+            and self.status in _STATUS_LINES
+            and self.status not in _BODILESS
+            and isinstance(self.body, bytes)
+            and not self.compression
+            and not self.has_cookies
+            and not announces(request)
+        )
 
-    def say(self, text: bytes) -> None: ...
-
-
-class Reply:
-    """An answer that is known as a whole."""
-
-    __slots__ = ("body", "closes", "content_type", "fields", "keep_alive", "status")
-
-    def __init__(self, body: bytes, content_type: str, fields: Fields = (), *, status: int = 200) -> None:
-        self.body = body
-        self.content_type = content_type
-        self.fields = fields
-        self.status = status
-        self.closes = False
-        """Whether the connection ends with this answer."""
-        self.keep_alive: bool | None = None
-
-    def send(self, connection: Connection, head: Head) -> None:
-        """Send all of it, in answer to a request with this head."""
-        self.keep_alive = not (head.should_close or self.closes)
-        connection.say(self.text(version=head.version, head=head.method == "HEAD"))
-
-    def text(self, *, version: tuple[int, int] = _HTTP_1_1, head: bool = False) -> bytes:
-        """All of it as it is sent; `head` leaves the body out."""
-        if self.keep_alive and not self.fields and self.status == _OK and not head and version == _HTTP_1_1:
-            size = b"Content-Length: %d\r\n\r\n" % len(self.body)
-            return b"".join((_head(200, self.content_type), _date(int(time.time())), _FRESH, size, self.body))
-        lines = [_head(self.status, self.content_type), _date(int(time.time()))]
-        lines += [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in map(_safe, self.fields)]
-        if not any(name == "Cache-Control" for name, _ in self.fields):
-            lines.append(_FRESH)
-        if not self.keep_alive:
-            lines.append(b"Connection: close\r\n")
-        elif version < _HTTP_1_1:
-            lines.append(b"Connection: keep-alive\r\n")
-        if self.status in _BODILESS:
-            return b"".join([*lines, b"\r\n"])
-        lines.append(b"Content-Length: %d\r\n\r\n" % len(self.body))
-        return b"".join(lines if head else [*lines, self.body])
+    async def write_eof(self, data: bytes = b"") -> None:
+        writer, body = self.direct, self.body
+        if writer is None or not isinstance(body, bytes):
+            await super().write_eof(data)
+        elif not self.written:
+            self.written = True
+            self.headers[hdrs.DATE] = http_date(int(time.time()))
+            self.headers[hdrs.CONTENT_LENGTH] = str(len(body))
+            await writer.write_headers(_STATUS_LINES[self.status], self.headers)
+            await writer.write_eof(body)
 
 
-class Long:
-    """An event with a text that is not put together with what stands around it."""
-
-    __slots__ = ("before", "behind", "text")
-
-    def __init__(self, before: bytes, text: Text, behind: bytes) -> None:
-        self.before = before
-        self.text = text
-        self.behind = behind
+def announces(request: web.BaseRequest) -> bool:
+    """Whether anybody wants to be told before an answer is sent."""
+    return isinstance(request, web.Request) and any(app.on_response_prepare for app in request.match_info.apps)
 
 
-Piece = bytes | Long
+async def announce(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Tell who wants to be told before an answer is sent, as aiohttp's own responses do."""
+    if isinstance(request, web.Request):
+        for app in request.match_info.apps:
+            await app.on_response_prepare.send(request, response)
+
+
+@lru_cache(maxsize=64)
+def usual_headers(content_type: str, *, bodiless: bool = False) -> CIMultiDict[str]:
+    """The headers that every answer of a media type has; to be copied."""
+    kind = {} if bodiless else {"Content-Type": content_type}
+    return CIMultiDict({"Server": SERVER, **kind, "Cache-Control": "no-store"})
+
+
+def set_headers(response: web.StreamResponse, fields: HeaderPairs) -> None:
+    """Add headers to an answer; whatever an upstream says, a header stays one header."""
+    for name, value in fields:
+        if not (value.isprintable() and name.isprintable()):
+            name, value = ("".join(filter(str.isprintable, text)) for text in (name, value))  # noqa: PLW2901
+        if name == hdrs.CACHE_CONTROL:
+            response.headers[name] = value
+        else:
+            response.headers.add(name, value)
+
+
+@lru_cache(maxsize=2)
+def http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
+@dataclass(slots=True)
+class LongPiece:
+    """An event too long to be copied for each reader: what stands before its JSON, the JSON, and what stands behind."""
+
+    before: bytes
+    text: SharedText
+    behind: bytes
+
+
+Piece = bytes | LongPiece
 
 
 class Flow:
-    """An answer that is written bit by bit; chunked, or up to the connection's end for HTTP/1.0."""
+    """Writes a body bit by bit: in chunks, or up to the connection's end for HTTP/1.0.
 
-    __slots__ = ("_protocol", "_request", "chunked", "keep_alive", "whole")
+    It makes the chunks itself, so that all readers of an event can be sent the same bytes.
+    """
+
+    __slots__ = ("_connection", "_protocol", "_request", "chunked", "whole")
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
         self._protocol = request.protocol
-        self.chunked = request.version >= _HTTP_1_1
-        self.keep_alive: bool | None = request.keep_alive and self.chunked
+        self._connection = connection_of(request)
+        self.chunked = request.version >= HttpVersion11
         self.whole = True
         """Whether no event is half written, so that something else may be said."""
 
-    def head(self, content_type: str, fields: Fields) -> bytes:
-        lines = [_head(200, content_type), _date(int(time.time()))]
-        lines += [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in map(_safe, fields)]
-        if self.chunked:
-            lines.append(b"Transfer-Encoding: chunked\r\n")
-        if not self.keep_alive:
-            lines.append(b"Connection: close\r\n")
-        return b"".join([*lines, b"\r\n"])
+    def begin(self, headers: CIMultiDict[str], body: bytes) -> None:
+        """Send the head of the answer with what there is of its body."""
+        headers[hdrs.DATE] = http_date(int(time.time()))
+        lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+        head = "".join([_STATUS_LINES[200], "\r\n", *lines, "\r\n"]).encode("latin-1", "replace")
+        self._request.writer.output_size += len(head)  # from here on aiohttp must not answer in our stead
+        self.hand(head + body)
+        if self._connection is not None:
+            self._connection.streams = True
 
     def framed(self, data: bytes) -> bytes:
         """Data as it has to be sent."""
         return b"%x\r\n%b\r\n" % (len(data), data) if self.chunked else data
 
-    def long(self, before: bytes, text: Text, behind: bytes) -> Long:
+    def long(self, before: bytes, text: SharedText, behind: bytes) -> LongPiece:
         """An event as it has to be sent."""
         if not self.chunked:
-            return Long(before, text, behind)
+            return LongPiece(before, text, behind)
         size = len(before) + len(text.json) + len(behind)
-        return Long(b"%x\r\n%b" % (size, before), text, b"%b\r\n" % behind)
+        return LongPiece(b"%x\r\n%b" % (size, before), text, b"%b\r\n" % behind)
 
     @property
     def paused(self) -> bool:
@@ -157,22 +200,27 @@ class Flow:
                 await self._pour(piece)
             await self.room()
 
-    async def _pour(self, event: Long) -> None:
+    async def _pour(self, event: LongPiece) -> None:
         self.whole = False
         self.hand(event.before)
-        connection = cast("Any", self._protocol)
-        connection.text = event.text
         json = memoryview(event.text.json)  # slices of it are no copies
         try:
+            self._hold(event.text)
             for start in range(0, len(json), _SLICE):
                 self.hand(json[start : start + _SLICE])
                 await self.room()
         finally:
             # If the client has left, the error keeps this frame for a while.
-            connection.text = event.text = NOTHING
+            self._hold(NO_TEXT)
+            event.text = NO_TEXT
             del json
         self.hand(event.behind)
         self.whole = True
+
+    def _hold(self, text: SharedText) -> None:
+        """Say what is being sent, so that it counts among what waits for clients."""
+        if self._connection is not None:
+            self._connection.text = text
 
     async def write(self, data: bytes) -> None:
         self.hand(self.framed(data))
@@ -182,38 +230,9 @@ class Flow:
         if self.chunked:
             self.hand(b"0\r\n\r\n")
 
-    @property
-    def closes(self) -> bool:
-        """Whether the connection ends with this answer."""
-        return not self.keep_alive
-
-    @closes.setter
-    def closes(self, closes: bool) -> None:
-        self.keep_alive = self.keep_alive and not closes
-
-    def send(self, connection: Connection, head: Head) -> None:
-        """All is written already, or nobody is there to read the rest."""
-
-
-Answering = Reply | Flow
-"""What a request is answered with: at once, or bit by bit."""
-
-
-@lru_cache(maxsize=256)
-def _head(status: int, content_type: str) -> bytes:
-    line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nServer: {SERVER}\r\n"
-    kind = "" if status in _BODILESS else f"Content-Type: {content_type}\r\n"
-    return (line + kind).encode()
-
-
-@lru_cache(maxsize=2)
-def _date(second: int) -> bytes:
-    return f"Date: {formatdate(second, usegmt=True)}\r\n".encode()
-
-
-def _safe(field: tuple[str, str]) -> tuple[str, str]:
-    """Whatever an upstream says, a header stays one header."""
-    name, value = field
-    if value.isprintable() and name.isprintable():
-        return field
-    return "".join(filter(str.isprintable, name)), "".join(filter(str.isprintable, value))
+    def finish(self) -> bool:
+        """The stream is over; returns whether the connection ends with it."""
+        if self._connection is None:
+            return False
+        self._connection.end(self._request.content)
+        return self._connection.ends

@@ -1,30 +1,45 @@
-"""Streams: an error before the first event is an ordinary answer, one after it the last frame (spec: STRM-07, SSEV)."""
+"""Streams: an error before the first event is an ordinary answer, one after it the last frame (spec: STRM-07, SSEV).
+
+1. `StreamReply.open` waits for the first batch of events; what goes wrong until then is raised.
+2. aiohttp calls `prepare`: the head leaves, with the first batch.
+3. aiohttp calls `write_eof`, which lasts as long as the stream: batches are written as they come out of `items`, or as
+   the upstream hands them to `take` meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
+from aiohttp import hdrs, web
+from aiohttp.abc import AbstractStreamWriter
 from google.protobuf.message import Message
 
-from a2a_gateway.http.backlog import Text
+from a2a_gateway.http.backlog import SharedText
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.readers import FAREWELL_SECONDS, Place
-from a2a_gateway.http.replies import Fields, Flow, Piece
+from a2a_gateway.http.open_streams import FAREWELL_SECONDS, StreamSlot
+from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, announce, announces, set_headers, usual_headers
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
 from a2a_gateway.upstream import StreamItem, UpstreamStream
 from a2a_server.protocol.codec import Codec
 
-Batch = Sequence[StreamItem]
+EventBatch = Sequence[StreamItem]
+
+_LONG: Final = 256 * 1024
+"""What an event, or all that is ready, may take up and still be put together for each reader."""
+_FIELDS: Final[HeaderPairs] = (
+    ("Cache-Control", "no-cache"),
+    ("X-Accel-Buffering", "no"),  # or nginx would hold events back
+)
 
 
-class Writings:
+class EventCache:
     """Batches as bytes.
 
     All readers of a task are given the very same batch, one after another, so that to remember one is enough. What is
@@ -35,12 +50,17 @@ class Writings:
         self._codec = codec
         self._last = last
         """Writes the item that a stream ends with."""
-        self._batch: Batch = ()
+        self._batch: EventBatch = ()
         self._form: tuple[object, ...] = ()
         self._bytes = b""
-        self._texts: WeakValueDictionary[tuple[Codec, type[Message], bytes], Text] = WeakValueDictionary()
+        self._texts: WeakValueDictionary[tuple[Codec, type[Message], bytes], SharedText] = WeakValueDictionary()
 
-    def of(self, batch: Batch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | list[Piece]:
+    @property
+    def long_texts(self) -> int:
+        """How many long texts are being sent."""
+        return len(self._texts)
+
+    def of(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | list[Piece]:
         """The events of a batch, as they are sent; in pieces when that is long."""
         if not batch:  # an empty chunk would be the last one
             return b""
@@ -54,7 +74,7 @@ class Writings:
             self._batch, self._form, self._bytes = batch, form, made
         return self._bytes
 
-    def _made(self, batch: Batch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | list[Piece]:
+    def _made(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | list[Piece]:
         if sum([len(item.wire) for item in batch]) > _LONG:
             return [self._piece(item, codec, kind, frames, flow) for item, codec in self._spelled(batch)]
         event, encode = frames.event, self._codec.encode_wire
@@ -63,7 +83,7 @@ class Writings:
         events = [event(item.number, codec.encode_wire(kind, item.wire)) for item, codec in self._spelled(batch)]
         return flow.framed(b"".join(events))
 
-    def _spelled(self, batch: Batch) -> Iterator[tuple[StreamItem, Codec]]:
+    def _spelled(self, batch: EventBatch) -> Iterator[tuple[StreamItem, Codec]]:
         """The items, and who writes them."""
         *items, last = batch
         yield from ((item, self._codec) for item in items)
@@ -75,128 +95,156 @@ class Writings:
         before, behind = frames.around(item.number)
         return flow.long(before, self._text(codec, kind, item.wire), behind)
 
-    def _text(self, codec: Codec, kind: type[Message], wire: bytes) -> Text:
+    def _text(self, codec: Codec, kind: type[Message], wire: bytes) -> SharedText:
         key = codec, kind, wire
         if (text := self._texts.get(key)) is None:
-            text = self._texts[key] = Text(codec.encode_wire(kind, wire), len(wire))
+            text = self._texts[key] = SharedText(codec.encode_wire(kind, wire), len(wire))
         return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
-    """Writes one upstream stream into one response."""
+@dataclass(frozen=True, slots=True)
+class StreamForm:
+    """How the events of a stream are written."""
 
-    place: Place
     frames: Frames
     kind: type[Message]
-    writings: Writings
+    cache: EventCache
     profile: Profile
-    extra: Fields
-    echo: Sequence[str]
-    """The headers that tell which extensions are active."""
 
-    async def run(self, stream: UpstreamStream) -> Flow:
-        """Write all events; what goes wrong before the first one is raised."""
-        stream.on_cut(self.place.cut)
-        stream.on_ready(self._take)
-        flow = Flow(self.place.request)
-        async with aclosing(cast("Any", stream.items)) as items:
-            head, rest = self._opening(flow, stream, await self._first(items))  # refused as a whole, if at all
-            with suppress(ConnectionError):  # the client may go at any time
-                if self._begin(flow, head):
-                    del head  # a stream may be idle for long
-                    await self._follow(flow, items, rest)
-        return flow
 
-    async def _first(self, items: AsyncIterator[Batch]) -> Batch:
+class StreamReply(web.StreamResponse):
+    """Writes one upstream stream into one answer."""
+
+    begun = False
+    rest: AsyncIterator[EventBatch] | None = None
+    """What is still to come."""
+    first: bytes | list[Piece] = b""
+    """The first batch, until it is written."""
+
+    def __init__(self, slot: StreamSlot, form: StreamForm) -> None:
+        super().__init__(headers=usual_headers(form.frames.content_type))
+        self.slot = slot
+        self.form = form
+        self.flow = Flow(slot.request)
+
+    @property
+    def keep_alive(self) -> bool | None:
+        return self.flow.chunked and self.slot.request.keep_alive and super().keep_alive is not False
+
+    @property
+    def prepared(self) -> bool:
+        return self.begun
+
+    async def open(self, stream: UpstreamStream) -> None:
+        """Wait for the first events; what goes wrong before they are there is raised."""
+        stream.on_cut(self.slot.cut)
+        stream.on_ready(self.take)
+        async with AsyncExitStack() as stack:
+            items = await stack.enter_async_context(aclosing(cast("Any", stream.items)))
+            first = await self.wait_for_first(items)
+            request, form = self.slot.request, self.form
+            told = headers.outgoing(stream.metadata, echo=form.profile.echo(request.headers))
+            set_headers(self, [*_FIELDS, *told])
+            if request.method != hdrs.METH_HEAD:  # which waits for the first event, too: it may be an error
+                self.first = form.cache.of(first, form.kind, form.frames, self.flow)
+                stack.pop_all()
+                self.rest = items
+
+    async def wait_for_first(self, items: AsyncIterator[EventBatch]) -> EventBatch:
         try:
             return await anext(items, None) or ()  # a tuple as default trips CPython over its own StopIteration
         except asyncio.CancelledError:
-            if (farewell := self.place.farewelled()) is None:
+            if (farewell := self.slot.farewelled()) is None:
                 raise
             raise farewell from None
 
-    def _opening(self, flow: Flow, stream: UpstreamStream, first: Batch) -> tuple[bytes, list[Piece] | None]:
-        """The head with what can be sent along, and what is too long for that."""
-        told = headers.outgoing(stream.metadata, echo=self.echo)
-        head = flow.head(self.frames.content_type, [*_FIELDS, *told, *self.extra])
-        if self.place.request.method == "HEAD":  # which has waited for the first event, too: it may be an error
-            return head, None
-        written = self._written(flow, first)
-        return (head + written, None) if isinstance(written, bytes) else (head, written)
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Send the head with what is there; what is long follows later."""
+        if not self.begun:
+            self.begun = True
+            if announces(request):
+                await announce(request, self)
+            if self.flow.chunked:
+                self.headers[hdrs.TRANSFER_ENCODING] = "chunked"
+            if not self.keep_alive:
+                self.headers[hdrs.CONNECTION] = "close"
+            with suppress(ConnectionError):  # which `write_eof` finds out, too
+                self.flow.begin(self.headers, self.first if isinstance(self.first, bytes) else b"")
+            self.first = [] if isinstance(self.first, bytes) else self.first
+            self.headers.clear()  # a stream may be idle for long
+        return request.writer
 
-    def _begin(self, flow: Flow, opening: bytes) -> bool:
-        """Send the head with what is there; whether anything is to follow."""
-        place = self.place
-        place.request.writer.output_size += len(opening)  # from here on aiohttp must not answer in our stead
-        flow.hand(opening)
-        if place.request.method == "HEAD":
-            return False
-        place.response, place.last = flow, time.monotonic()
-        return True
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Write all events, until the stream ends or the client has gone."""
+        del data
+        items, self.rest = self.rest, None
+        if items is not None:
+            async with aclosing(cast("Any", items)):
+                with suppress(ConnectionError):  # the client may go at any time
+                    self.slot.flow, self.slot.last = self.flow, time.monotonic()
+                    await self.follow(items)
+        self.slot.leave()
+        if self.flow.finish():
+            self.force_close()
 
-    async def _follow(self, flow: Flow, items: AsyncIterator[Batch], rest: list[Piece] | None) -> None:
-        """The response has begun, so every end is told within it."""
+    async def follow(self, items: AsyncIterator[EventBatch]) -> None:
+        """The answer has begun, so every end is told within it."""
         try:
-            if rest is not None:
-                await flow.pour(rest)
-            await self._relay(flow, items)
+            if not isinstance(self.first, bytes):
+                await self.flow.pour(self.first)
+            await self.relay(items)
         except asyncio.CancelledError:
-            if (farewell := self.place.farewelled()) is None:
+            if (farewell := self.slot.farewelled()) is None:
                 raise
-            await self._say(flow, farewell)
+            await self.say(farewell)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, the client is told something
-            await self._say(flow, error)
-        flow.end()
+            await self.say(error)
+        self.flow.end()
 
-    async def _relay(self, flow: Flow, items: AsyncIterator[Batch]) -> None:
+    async def relay(self, items: AsyncIterator[EventBatch]) -> None:
         """All that is ready in one write: half of an event's cost is the write."""
+        flow = self.flow
         await flow.room()
         async for batch in items:
-            written = self._written(flow, batch)
+            written = self.written(batch)
             del batch  # what is long is not kept beside its JSON, for a reader that may be slow
             if isinstance(written, bytes):
                 flow.hand(written)
             else:
                 await flow.pour(written)
             del written
-            self.place.last = time.monotonic()
+            self.slot.last = time.monotonic()
             await flow.room()
 
-    def _take(self, batch: Batch) -> bool:
+    def take(self, batch: EventBatch) -> bool:
         """Write a batch right away, unless the client has to be waited for; what fails is left to fail in its place."""
-        flow = self.place.response
-        if flow is None or flow.paused:
+        if self.slot.flow is None or self.flow.paused:
             return False
         try:
-            written = self._written(flow, batch)
+            written = self.written(batch)
             if not isinstance(written, bytes):
                 return False
-            flow.hand(written)
+            self.flow.hand(written)
         except Exception:  # noqa: BLE001 - comes again
             return False
-        self.place.last = time.monotonic()
+        self.slot.last = time.monotonic()
         return True
 
-    def _written(self, flow: Flow, batch: Batch) -> bytes | list[Piece]:
-        return self.writings.of(batch, self.kind, self.frames, flow)
+    def written(self, batch: EventBatch) -> bytes | list[Piece]:
+        form = self.form
+        return form.cache.of(batch, form.kind, form.frames, self.flow)
 
-    async def _say(self, flow: Flow, error: Exception) -> None:
-        if not flow.whole:  # inside an event nothing else can be said
-            self.place.abort()
+    async def say(self, error: Exception) -> None:
+        """Tell an error as the last thing."""
+        if not self.flow.whole:  # inside an event nothing else can be said
+            self.slot.abort()
             return
         try:
             async with asyncio.timeout(FAREWELL_SECONDS):
-                await self.place.write(self.frames.error(self.profile.explain(self.profile.retell(error))))
+                form = self.form
+                await self.flow.write(form.frames.error(form.profile.explain(form.profile.retell(error))))
+                self.slot.last = time.monotonic()
         except TimeoutError:  # nobody reads
-            self.place.abort()
-
-
-_LONG: Final = 256 * 1024
-"""What an event, or all that is ready, may take up and still be put together for each reader."""
-_FIELDS: Fields = (
-    ("Cache-Control", "no-cache"),
-    ("X-Accel-Buffering", "no"),  # or nginx would hold events back
-)
+            self.slot.abort()

@@ -1,32 +1,42 @@
-"""The document as a whole: paths, components, and how to authenticate (spec: DOOR-03)."""
+"""The OpenAPI document, and `GET /openapi.json`, which answers with it (spec: DOOR-03)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
+import orjson
+from aiohttp import web
+from google.rpc import code_pb2
+
+from a2a_gateway.calls import Calls
+from a2a_gateway.errors import failure_of
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.openapi.operations import ERROR, operation_of, parameters, refusals
-from a2a_gateway.openapi.paths import Path, path_of
+from a2a_gateway.openapi.parameters import OpenApiPath, path_of
 from a2a_gateway.openapi.schemas import Schemas
 from a2a_gateway.openapi.security import requirements_of, schemes_of
 from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
+from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import ErrorCodes
+from a2a_proto import discovery_pb2
+from a2a_server.protocol.errors import A2AError, ErrorCodes, StatusError
+from a2a_server.protocol.names import JSON
 
 _VERBS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
 _OTHER: Final = "x-additional-operations"
-"""For custom verbs and `*`, of which OpenAPI knows nothing before 3.2."""
+"""For custom verbs and `*`, which OpenAPI does not know before 3.2."""
 
-
-_UNTOLD: Final = {
+_NO_CARD: Final = {
     "title": "A2A",
     "version": "1.0",
     "description": "The agent does not tell its card here: its name is unknown, and how callers prove who they are.",
 }
 
 Addition = Callable[[dict[str, Any], Schemas], None]
-"""Adds to a document what other versions serve."""
+"""Adds the routes of other versions to a document."""
 
 
 def document(
@@ -37,11 +47,11 @@ def document(
     codes: ErrorCodes = "1.0.1",
     more: Iterable[Addition] = (),
 ) -> dict[str, Any]:
-    """Describe all routes of a table, as the agent of the card, if it has told one, serves them at a URL."""
+    """Describe all routes of a table as served at a URL; `card` is the agent's, if it has told it."""
     schemas = Schemas(Error=ERROR)
     described: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": _UNTOLD if card is None else _info(card),
+        "info": _NO_CARD if card is None else _info(card),
         "paths": _paths(table, schemas, codes),
         "components": {
             "schemas": schemas.components,
@@ -65,8 +75,8 @@ def _info(card: pb.AgentCard) -> dict[str, str]:
 
 def _paths(table: Table, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
-    # Paths that differ in the names of their parameters only are the same to OpenAPI: the first one's names are used.
-    shapes: dict[object, Path] = {}
+    # To OpenAPI, paths that differ only in the names of parameters are the same; the names of the first are used.
+    shapes: dict[object, OpenApiPath] = {}
     for name, route in _named(table):
         template = route.template
         path = shapes.setdefault((template.segments, template.suffix), path_of(route, schemas))
@@ -86,3 +96,51 @@ def _named(table: Table) -> Iterator[tuple[str, Route]]:
         name = f"{route.method.containing_service.name}_{route.method.name}"
         seen[name] = seen.get(name, 0) + 1
         yield f"{name}{seen[name]}" if seen[name] > 1 else name, route
+
+
+_CARD_REFUSED = frozenset(
+    (
+        *(code_pb2.UNIMPLEMENTED, code_pb2.NOT_FOUND, code_pb2.FAILED_PRECONDITION),
+        *(code_pb2.UNAUTHENTICATED, code_pb2.PERMISSION_DENIED),
+    )
+)
+"""How servers refuse that serve no card over gRPC, or not to a gateway. Other errors may be temporary."""
+_GET_CARD = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
+
+
+class OpenApiPage:
+    """Serves the document; writes it again only when the card has changed."""
+
+    def __init__(self, calls: Calls, table: Table, more: Sequence[Addition] = ()) -> None:
+        self._calls = calls
+        self._table = table
+        self._more = more
+        self._described = lru_cache(maxsize=4)(self._describe)
+        self._fields = [("Cache-Control", f"public, max-age={calls.options.card_max_age}")]
+        if calls.proxies.vary:  # the document contains its URL
+            self._fields.append(("Vary", ", ".join(calls.proxies.vary)))
+
+    async def __call__(self, request: web.BaseRequest) -> Reply:
+        base = self._calls.proxies.base(request) or self._calls.cards.base
+        card = await self._card()
+        return Reply(self._described(card, base), JSON, () if card is None else self._fields)
+
+    async def _card(self) -> bytes | None:
+        """Return the serialised card; None if the upstream serves none."""
+        try:
+            answer = await self._calls.upstream.unary(_GET_CARD, discovery_pb2.GetAgentCardRequest(), CallContext({}))
+        except (A2AError, StatusError) as error:
+            if failure_of(error).code not in _CARD_REFUSED:
+                raise
+            return None
+        return answer.message.SerializeToString(deterministic=True)
+
+    def _describe(self, card: bytes | None, base: str) -> bytes:
+        told = document(
+            self._table,
+            card=None if card is None else pb.AgentCard.FromString(card),
+            server=base,
+            codes=self._calls.profile.codes,
+            more=self._more,
+        )
+        return orjson.dumps(told)

@@ -1,4 +1,4 @@
-"""One operation per route: what it takes, and every answer it can give (spec: DOOR-03, MEDI, ERRS-02)."""
+"""One operation per route: its parameters, body and every answer (spec: DOOR-03, MEDI, ERRS-02)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.calls import reads
-from a2a_gateway.openapi.query import query_of
+from a2a_gateway.openapi.parameters import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_server.protocol.errors import ErrorCodes, Reason
@@ -26,7 +26,7 @@ from a2a_server.protocol.names import (
 )
 
 DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
-"""The service that anybody may call; its answers are for caches."""
+"""The service that anyone may call; its answers may be cached."""
 
 ERROR: Final[Schema] = {
     "type": "object",
@@ -74,10 +74,10 @@ PARAMETERS: Final[dict[str, tuple[str, str, Schema]]] = {
     CURSOR_PARAMETER: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
 }
 CURSORS: Final = (CURSOR_HEADER, CURSOR_PARAMETER)
-"""What a stream that is only read can be continued by."""
+"""The parameters by which a client resumes a stream."""
 
 _FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
-"""What no row of the catalogue says, but other people's servers behind the gateway may."""
+"""Statuses that no error of ours has, but errors of other servers behind the gateway may."""
 
 _ANSWER_HEADERS = {
     HTTPStatus.UNAUTHORIZED: CHALLENGE_HEADER,
@@ -88,7 +88,7 @@ _ANSWER_HEADERS = {
 
 
 def parameters() -> dict[str, Any]:
-    """What operations take beside the fields of a request, to be referred to."""
+    """Return the parameters that are no fields of a request, for references."""
     return {
         name: {"name": name, "in": place, "description": description, "schema": schema}
         for name, (place, description, schema) in PARAMETERS.items()
@@ -96,23 +96,23 @@ def parameters() -> dict[str, Any]:
 
 
 def referred(*names: str) -> list[dict[str, str]]:
-    """References to such parameters."""
+    """Return references to such parameters."""
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
 def resumes(method: MethodDescriptor) -> bool:
-    """Whether a stream of the method can be continued: if it only reads."""
+    """Whether a stream of the method can be resumed: if the method only reads."""
     return method.server_streaming and reads(method)
 
 
 def refusals(codes: ErrorCodes) -> dict[str, Any]:
-    """Every status that an error may have, to be referred to; the catalogue says which there are."""
+    """Return a response for every status that an error can have, for references."""
     statuses = {HTTPStatus(reason.http(codes)) for reason in Reason}.union(_FOREIGN)
     return {str(status.value): refusal_with(status) for status in sorted(statuses)}
 
 
 def refusal_with(status: HTTPStatus) -> dict[str, Any]:
-    """An error with a status."""
+    """Return the response for errors with a status."""
     refusal: dict[str, Any] = {
         "description": status.phrase,
         "content": _json({"$ref": "#/components/schemas/Error"}),
@@ -149,7 +149,7 @@ def _request_body(route: Route, schemas: Schemas) -> dict[str, Any]:
         return {"required": is_required(field), "content": _json(schemas.of_field(field))}
     said = {path for path in captured(route) if "." not in path}
     required = any(is_required(field) and field.name not in said for field in kind.fields)
-    # What the path says may be left out of the body (REST-04).
+    # Fields that the path gives may be left out of the body (REST-04).
     schema = schemas.of_members(kind, optional=said) if said else schemas.of_message(kind)
     return {"required": required, "content": _json(schema)}
 
@@ -174,7 +174,7 @@ def _json(schema: Schema) -> dict[str, Any]:
 
 
 def stream_of(schema: Schema) -> dict[str, Any]:
-    """Say what each event is; the stream as a whole is a text to OpenAPI."""
+    """Describe each event. To OpenAPI the stream as a whole is a text."""
     line = {"oneOf": [_holding("result", schema), _holding("error", ERROR_LINE)]}
     return {
         SSE: {"schema": _text("Each `data` is one object.", schema)},

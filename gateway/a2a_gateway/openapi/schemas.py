@@ -9,7 +9,7 @@ from typing import Any, Final
 from google.api import field_behavior_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
-from a2a_gateway.routing.parameters import is_map, is_well_known
+from a2a_gateway.routing.url_fields import is_map, is_well_known
 
 Schema = dict[str, Any]
 
@@ -28,7 +28,7 @@ _SCALARS: Final[Mapping[int, Schema]] = MappingProxyType(
             "maximum": 2**31 - 1,
         },
         FieldDescriptor.CPPTYPE_UINT32: {"type": "integer", "format": "uint32", "minimum": 0, "maximum": 2**32 - 1},
-        # 64 bits are more than a JavaScript number holds: ProtoJSON writes them in quotes.
+        # A JavaScript number cannot hold 64 bits, so ProtoJSON writes them in quotes.
         FieldDescriptor.CPPTYPE_INT64: {"type": "string", "format": "int64", "pattern": "^-?[0-9]{1,19}$"},
         FieldDescriptor.CPPTYPE_UINT64: {"type": "string", "format": "uint64", "pattern": "^[0-9]{1,20}$"},
         FieldDescriptor.CPPTYPE_STRING: {"type": "string"},
@@ -83,7 +83,7 @@ class Schemas:
         return self._component(enum) or self._add(enum, {"type": "string", "enum": [it.name for it in enum.values]})
 
     def _component(self, kind: Descriptor | EnumDescriptor) -> Schema | None:
-        """Refer to a component; a new one is only given its name, so that types may contain themselves."""
+        """Return a reference to a component; None for a new one, which is only named: types can be recursive."""
         if (name := self._names.get(kind.full_name)) is not None:
             return _reference(name)
         short = kind.full_name.removeprefix(f"{kind.file.package}.")
@@ -98,7 +98,7 @@ class Schemas:
         return _reference(name)
 
     def of_members(self, kind: Descriptor, optional: Collection[str] = ()) -> Schema:
-        """An object with the members of a type; some may be left out though they are required."""
+        """Return an object with the members of a type; `optional` names required members that may be left out."""
         schema: Schema = {
             "type": "object",
             "properties": {field.json_name: self._of_member(field) for field in kind.fields},
@@ -121,7 +121,7 @@ def _reference(name: str) -> Schema:
 
 
 def _choice(oneof: OneofDescriptor) -> Schema:
-    """At most one of the members."""
+    """Allow at most one of the members."""
     members: list[Schema] = [{"required": [field.json_name]} for field in oneof.fields]
     return {"oneOf": [*members, {"not": {"anyOf": members}}]}
 

@@ -1,4 +1,4 @@
-"""How an agent card says that callers prove who they are, in the words of OpenAPI (spec: DOOR-03)."""
+"""The security schemes of an agent card, as OpenAPI describes them (spec: DOOR-03)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
 
-Described = dict[str, Any]
 T = TypeVar("T")
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
@@ -17,17 +16,17 @@ _FLOWS: Final = {
     "client_credentials": "clientCredentials",
     "implicit": "implicit",
     "password": "password",
-    "device_code": "x-deviceAuthorization",  # a flow of OpenAPI from 3.2 on
+    "device_code": "x-deviceAuthorization",  # a flow of its own in OpenAPI 3.2
 }
 
 
-def schemes_of(card: pb.AgentCard) -> dict[str, Described]:
+def schemes_of(card: pb.AgentCard) -> dict[str, dict[str, Any]]:
     """Return the card's schemes by name."""
     return {_key(name): _scheme(scheme) for name, scheme in _in_order(card.security_schemes)}
 
 
 def requirements_of(card: pb.AgentCard) -> list[dict[str, list[str]]]:
-    """Return what a caller needs: all schemes of any one entry. An entry without schemes lets everybody in."""
+    """Return what a caller needs: all schemes of any one entry. An entry without schemes admits everyone."""
     return [
         {_key(name): list(scopes.list) for name, scopes in _in_order(requirement.schemes)}
         for requirement in card.security_requirements
@@ -35,16 +34,16 @@ def requirements_of(card: pb.AgentCard) -> list[dict[str, list[str]]]:
 
 
 def _in_order(entries: Mapping[str, T]) -> list[tuple[str, T]]:
-    """Entries of a map, whose own order no two processes share."""
+    """Return the entries of a map by name, because the order of a protobuf map differs between processes."""
     return [(name, entries[name]) for name in sorted(entries)]
 
 
 def _key(name: str) -> str:
-    """A name as OpenAPI allows it."""
+    """Replace the characters that OpenAPI does not allow in a name."""
     return _UNFIT.sub("_", name)
 
 
-def _scheme(scheme: pb.SecurityScheme) -> Described:
+def _scheme(scheme: pb.SecurityScheme) -> dict[str, Any]:
     kind = scheme.WhichOneof("scheme") or "mtls_security_scheme"
     described = _described(scheme)
     if text := getattr(scheme, kind).description:
@@ -52,7 +51,7 @@ def _scheme(scheme: pb.SecurityScheme) -> Described:
     return described
 
 
-def _described(scheme: pb.SecurityScheme) -> Described:
+def _described(scheme: pb.SecurityScheme) -> dict[str, Any]:
     kind = scheme.WhichOneof("scheme")
     if kind == "api_key_security_scheme":
         api_key = scheme.api_key_security_scheme
@@ -68,7 +67,7 @@ def _described(scheme: pb.SecurityScheme) -> Described:
     return {"type": "mutualTLS"}
 
 
-def _flows(flows: pb.OAuthFlows) -> Described:
+def _flows(flows: pb.OAuthFlows) -> dict[str, Any]:
     kind = flows.WhichOneof("flow")
     if kind is None:
         return {}

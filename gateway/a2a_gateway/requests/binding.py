@@ -1,14 +1,15 @@
-"""A request message from path, query and body, with all faults at once (spec: REST-04, REST-05, QPAR-01, QPAR-02).
+"""HTTP requests as request messages, and answers as HTTP bodies, by the route's annotation.
 
-Path and query become a JSON value, which the codec judges like a body: a field has one meaning, wherever it stands.
+Serves REST-04 to REST-06, QPAR-01, QPAR-02, TENA-03 and CONF-50. The fields of path and query become a JSON value,
+which the codec reads like a body, so a field means the same in both. All faults are reported at once.
 
-- The query never changes what the path says; a contradiction is refused, and so it is between URL and body (TENA-03).
-- Beside `body: "*"` http.proto leaves nothing for the query and grpc-gateway drops it. Here it may still name fields,
-  because a tenant may be in it (CONF-50) and a dropped one would be a call on behalf of somebody else.
-- A body where the annotation has none is ignored, as by grpc-gateway: content of a GET "cannot alter the meaning"
-  of the request (RFC 9110, 9.3.1), and some HTTP clients send `{}` with every DELETE.
-- Names that are no fields are ignored (GEN-06); among them are those read elsewhere, such as `A2A-Version`. Those by
-  which other versions mean a field are not: what they say would be lost.
+- The query never overrides the path, and the URL never overrides the body. Different values are refused (TENA-03).
+- With `body: "*"`, http.proto allows no fields in the query, and grpc-gateway ignores them. Here they are read: the
+  query may give the tenant (CONF-50), and ignoring it would make the call for another tenant.
+- A body that the annotation does not have is ignored, as by grpc-gateway. The content of a GET "cannot alter the
+  meaning" of the request (RFC 9110, 9.3.1), and some HTTP clients send `{}` with every DELETE.
+- Unknown names in the query are ignored (GEN-06); some are read elsewhere, such as `A2A-Version`. Names that another
+  version has for a field are refused, because ignoring them would lose a value.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway.routing.annotations import Route, captured
-from a2a_gateway.routing.parameters import Parameter, UnfitError, find, is_map, is_well_known
 from a2a_gateway.routing.table import Match
-from a2a_server.protocol.codec import Codec, loads
-from a2a_server.protocol.codec.codec import DEEPEST
+from a2a_gateway.routing.url_fields import UnfitError, UrlField, find, is_map, is_well_known
+from a2a_server.protocol.codec import DEEPEST, Codec, loads
 from a2a_server.protocol.codec.faults import MOST, expected, key_path, shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
 _LONGEST_NAME = 100
+_QUOTED = frozenset({FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64})
 
 
 def bind(
     match: Match, query: Sequence[tuple[str, str]], body: bytes, codec: Codec, *, max_depth: int = DEEPEST
 ) -> Message:
-    """Make the request; raise one `A2AError` that names everything wrong with it."""
+    """Return the request message, or raise one `A2AError` that names all faults."""
     plan = _plan(match.route)
     faults: list[Violation] = []
-    said = _said(plan, match.captures, query, faults) if query or match.captures else {}
+    said = url_values(match, query, faults)
     from_url = _judged(faults, codec, said, plan.request) if said else None
     if query:
         faults.extend(_foreign(plan.kind, query, codec))
@@ -53,91 +54,87 @@ def bind(
     return plan.request() if from_url is None else from_url
 
 
-def said(match: Match, query: Sequence[tuple[str, str]], faults: list[Violation]) -> dict[str, object]:
-    """Return what the URL says of the route's request, as JSON that nobody has judged; add what has no such form."""
-    return _said(_plan(match.route), match.captures, query, faults) if query or match.captures else {}
-
-
-class _Plan(NamedTuple):
-    """What of a route does not change from request to request."""
+class _RoutePlan(NamedTuple):
+    """What is the same for all requests of a route."""
 
     request: type[Message]
     kind: Descriptor
-    captured: Mapping[str, Parameter]
+    captured: Mapping[str, UrlField]
     takes_body: bool
     member: str
-    """The JSON name of the field that the body is; empty when it is the whole message."""
+    """The JSON name of the field that the body fills; empty when it fills the whole message."""
 
 
 @lru_cache(maxsize=4096)
-def _plan(route: Route) -> _Plan:
+def _plan(route: Route) -> _RoutePlan:
     kind = route.method.input_type
     member = "" if route.body in {"", "*"} else kind.fields_by_name[route.body].json_name
-    return _Plan(GetMessageClass(kind), kind, captured(route), bool(route.body), member)
+    return _RoutePlan(GetMessageClass(kind), kind, captured(route), bool(route.body), member)
 
 
-def _said(
-    plan: _Plan, captures: Mapping[str, str], query: Sequence[tuple[str, str]], faults: list[Violation]
-) -> dict[str, object]:
-    """Return what the URL says, as JSON."""
+def url_values(match: Match, query: Sequence[tuple[str, str]], faults: list[Violation]) -> dict[str, object]:
+    """Return the fields of path and query as JSON that no codec has read yet; add faults found on the way."""
+    if not (query or match.captures):
+        return {}
+    plan = _plan(match.route)
     said: dict[str, object] = {}
-    in_path = {plan.captured[path]: text for path, text in captures.items()}
-    for place, text in in_path.items():
-        _put(said, place, [text], faults)
-    for place, texts in _named(plan.kind, query, faults).items():
-        if place not in in_path:
-            _put(said, place, texts, faults)
-        elif rivals := [text for text in texts if text not in {"", in_path[place]}]:  # `tenant=` says nothing
+    in_path = {plan.captured[path]: text for path, text in match.captures.items()}
+    for field, text in in_path.items():
+        _put(said, field, [text], faults)
+    for field, texts in _named(plan.kind, query, faults).items():
+        if field not in in_path:
+            _put(said, field, texts, faults)
+        elif rivals := [
+            text for text in texts if text not in {"", in_path[field]}
+        ]:  # an empty `tenant=` is the same as none
             description = (
-                f"is {shown(in_path[place])} in the path and {shown(rivals[0])} in the query; leave it out there"
+                f"is {shown(in_path[field])} in the path and {shown(rivals[0])} in the query; leave it out there"
             )
-            faults.append(Violation(place.name, description))
+            faults.append(Violation(field.name, description))
     return said
 
 
-def _named(
-    kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Violation]
-) -> Mapping[Parameter, list[str]]:
-    """Return the query's texts by the field they name."""
-    texts: dict[Parameter, list[str]] = {}
+def _named(kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Violation]) -> Mapping[UrlField, list[str]]:
+    """Return the texts of the query by field."""
+    texts: dict[UrlField, list[str]] = {}
     for name, text in query:
         try:
-            place = find(kind, name)
+            field = find(kind, name)
         except UnfitError as error:
             faults.append(Violation(name[:_LONGEST_NAME], str(error)))
         else:
-            if place is not None:
-                texts.setdefault(place, []).append(text)
+            if field is not None:
+                texts.setdefault(field, []).append(text)
     return texts
 
 
 def _foreign(kind: Descriptor, query: Sequence[tuple[str, str]], codec: Codec) -> Iterator[Violation]:
-    """Complain of what is another version's and would be lost, as a body's is."""
+    """Refuse names that another version has for a field, as in a body."""
     for name, _ in query:
         if complaint := codec.foreign(kind, name):
             yield Violation(name, complaint)
 
 
-def _put(said: dict[str, object], place: Parameter, texts: Sequence[str], faults: list[Violation]) -> None:
-    """Set a field, or say why its texts do not fit; what they mean is the codec's to judge."""
-    if len(texts) > 1 and not place.many:
-        faults.append(Violation(place.name, f"is given {len(texts)} times and takes one value"))
+def _put(said: dict[str, object], field: UrlField, texts: Sequence[str], faults: list[Violation]) -> None:
+    """Put a field's texts into the JSON, or add a fault. The codec checks the values later."""
+    if len(texts) > 1 and not field.many:
+        faults.append(Violation(field.name, f"is given {len(texts)} times and takes one value"))
         return
-    pieces = [piece for text in texts for piece in text.split(",")] if place.splits else texts
+    pieces = [piece for text in texts for piece in text.split(",")] if field.splits else texts
     values = []
     for at, piece in enumerate(pieces):
         try:
-            values.append(place.read(piece))
+            values.append(field.read(piece))
         except ValueError:
-            name = f"{place.name}[{at}]" if place.many else place.name
-            faults.append(Violation(name, f"must be {expected(place.field)}, got {shown(piece)}"))
+            name = f"{field.name}[{at}]" if field.many else field.name
+            faults.append(Violation(name, f"must be {expected(field.descriptor)}, got {shown(piece)}"))
     if len(values) < len(pieces):
         return
-    *outer, last = place.path
+    *outer, last = field.path
     inner: Any = said
     for name in outer:
         inner = inner.setdefault(name, {})
-    inner[last] = values if place.many else values[0]
+    inner[last] = values if field.many else values[0]
 
 
 def _judged(faults: list[Violation], codec: Codec, value: object, request: type[Message]) -> Message | None:
@@ -148,8 +145,8 @@ def _judged(faults: list[Violation], codec: Codec, value: object, request: type[
     return None
 
 
-def _read(plan: _Plan, body: bytes, codec: Codec, faults: list[Violation], max_depth: int) -> Message | None:
-    if not body:  # says nothing, as `{}` does (REST-05)
+def _read(plan: _RoutePlan, body: bytes, codec: Codec, faults: list[Violation], max_depth: int) -> Message | None:
+    if not body:  # the same as `{}` (REST-05)
         return None
     try:
         value = loads(body, max_depth=max_depth)
@@ -163,10 +160,10 @@ def _read(plan: _Plan, body: bytes, codec: Codec, faults: list[Violation], max_d
 
 
 def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
-    """Add to the body what only the URL says, and yield a violation for all that they say differently.
+    """Add the fields that only the URL gives to the body; yield a violation for each field that differs.
 
-    Nobody overrides anybody: a proxy that authorises by path would otherwise let through what the body says instead.
-    A field at its default counts as not said, unless the proto tracks its presence.
+    Neither overrides the other: a proxy that authorises by path could otherwise be bypassed through the body.
+    A field with its default value counts as absent, unless the proto tracks its presence.
     """
     for field, value in url.ListFields():
         path = prefix + field.json_name
@@ -174,7 +171,7 @@ def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
             yield Violation(path, f'cannot be in the URL while the body has "{rival}": only one may be given')
         elif is_map(field):
             yield from _merge_map(getattr(body, field.name), value, path)
-        elif not _is_said(body, field):
+        elif not _is_given(body, field):
             _set(body, field, value)
         elif field.message_type is not None and not field.is_repeated and not is_well_known(field.message_type):
             yield from merge(getattr(body, field.name), value, f"{path}.")
@@ -183,13 +180,13 @@ def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
 
 
 def _rival(body: Message, field: FieldDescriptor) -> str | None:
-    """Return the JSON name of the other member of the field's oneof that the body has chosen."""
+    """Return the JSON name of another member of the field's oneof that the body has set."""
     oneof = field.containing_oneof
     chosen = body.WhichOneof(oneof.name) if oneof is not None else None
     return None if chosen is None or chosen == field.name else body.DESCRIPTOR.fields_by_name[chosen].json_name
 
 
-def _is_said(body: Message, field: FieldDescriptor) -> bool:
+def _is_given(body: Message, field: FieldDescriptor) -> bool:
     return body.HasField(field.name) if field.has_presence else bool(getattr(body, field.name))
 
 
@@ -218,9 +215,6 @@ def _shown(value: object) -> str:
     return shown(value) if isinstance(value, str | int | float) else "another value"
 
 
-_QUOTED = frozenset({FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64})
-
-
 def content_of(route: Route, message: Message, codec: Codec) -> bytes:
     """Return the JSON text of an answer."""
     if not route.response_body:
@@ -233,7 +227,7 @@ def content_of(route: Route, message: Message, codec: Codec) -> bytes:
 
 
 def _default(field: FieldDescriptor) -> object:
-    """What ProtoJSON leaves out of an object; alone it has to be said."""
+    """Return the default of a field. ProtoJSON omits it in an object, but here the field is the whole answer."""
     if field.is_repeated:
         return {} if is_map(field) else []
     if field.enum_type is not None:

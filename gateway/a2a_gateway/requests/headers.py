@@ -1,4 +1,8 @@
-"""HTTP headers ↔ gRPC metadata, by grpc-gateway's conventions (spec: DOOR-10, SPAR-01, SPAR-02)."""
+"""Request headers as gRPC metadata and back, and the media types of requests and answers.
+
+Metadata follows the conventions of grpc-gateway (spec: DOOR-10, SPAR-01, SPAR-02). Media types: MEDI, CONF-03, CONF-04
+and DOOR-11.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +37,29 @@ WELL_KNOWN = "grpcgateway-"
 TIMEOUT = "grpc-timeout"
 
 _OURS = frozenset({SPOKEN, SCHEMES})
-"""What this gateway says to the upstream beside a request; no client says it in its stead."""
+"""Metadata that only this gateway may send to the upstream; clients cannot."""
 
 _TRACE = frozenset({TRACE_PARENT, TRACE_STATE})
-"""No fault in these is a reason to refuse a call: whoever reads them ignores what is malformed.
+"""A malformed value of these never refuses a call; readers ignore it.
 
-Several lines are told as the one list that they are in HTTP: gRPC would pass on the last parent as if it were the only.
+Several lines are joined to the one list that they are in HTTP. Of several metadata values gRPC would use the last.
 """
 
 _NAME = re.compile(r"[0-9a-z_.-]{1,256}")
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _LONGEST_TIMEOUT = 30 * 24 * 3600.0
-"""As good as any longer one, and no timer overflows."""
+"""Longer timeouts are shortened to this, so that no timer overflows."""
 _UNPRINTABLE = re.compile(r"[^ -~]")
 _DEADLINE = ":deadline"
-"""No metadata can have this name."""
+"""Stands for the timeout. No metadata can have this name."""
 _MOST_REMEMBERED = 1024
+_LONGEST_ACCEPT = 1024
+_WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
 
 
 class RequestMetadata:
-    """What a request's headers say to the upstream."""
+    """The metadata and the timeout that a request's headers give."""
 
     __slots__ = ("binary", "metadata", "timeout")
 
@@ -64,12 +70,12 @@ class RequestMetadata:
 
 
 class HeaderMap:
-    """Decides which request headers travel on, and under which name."""
+    """Decides which request headers become metadata, and under which names."""
 
     def __init__(
         self, forward: Iterable[str], well_known: Iterable[str], renamed: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """`renamed` headers always travel on, under a name of ours."""
+        """`renamed` headers are always forwarded, under the name given here."""
         self._renamed = renamed
         names = [name.lower() for name in forward]
         self._exact = frozenset(name for name in names if not name.endswith("*"))
@@ -77,10 +83,10 @@ class HeaderMap:
         self._well_known = frozenset(name.lower() for name in well_known)
         self._remembered: dict[str, str] = {}
         self._plain: dict[str, str] = {}
-        """Those of them whose value travels on as it is."""
+        """The headers among them whose value is forwarded unchanged."""
 
     def incoming(self, headers: Mapping[str, str]) -> RequestMetadata:
-        """Read headers; `headers` may name one several times."""
+        """Read headers; one name may occur several times."""
         found = RequestMetadata()
         metadata = found.metadata
         plain, remembered = self._plain, self._remembered
@@ -98,7 +104,7 @@ class HeaderMap:
 
     def _remember(self, name: str) -> str:
         target = self._target(name.lower())
-        if len(self._remembered) < _MOST_REMEMBERED:  # clients may invent names
+        if len(self._remembered) < _MOST_REMEMBERED:  # clients may invent names without end
             self._remembered[name] = target
             if target and _is_plain(target):
                 self._plain[name] = target
@@ -131,7 +137,7 @@ def _add(found: RequestMetadata, target: str, header: str, value: str) -> None:
         line = value if value.isascii() and value.isprintable() else ""
         found.metadata[target] = (",".join([*found.metadata.get(target, ()), line]),)
     elif not value.isascii() or not value.isprintable():
-        if not target.startswith(WELL_KNOWN):  # a browser's Referer is no reason to refuse a call
+        if not target.startswith(WELL_KNOWN):  # a browser's Referer must not refuse a call
             refuse([Violation(header, "must be printable ASCII")])
     else:
         metadata = found.metadata
@@ -147,7 +153,7 @@ def timeout_of(value: str) -> float:
 
 
 def _decoded(header: str, value: str) -> Iterable[bytes]:
-    """Several binary values may share a line, separated by commas; padding may be missing."""
+    """Yield binary values. Several may share a line, separated by commas; padding is optional."""
     for text in value.split(","):
         bare = text.strip().rstrip("=")
         try:
@@ -159,7 +165,7 @@ def _decoded(header: str, value: str) -> Iterable[bytes]:
 def outgoing(
     metadata: MetadataPairs, trailers: MetadataPairs = (), echo: Sequence[str] = (EXTENSIONS_HEADER,)
 ) -> Sequence[tuple[str, str]]:
-    """Name metadata as grpc-gateway does; active extensions also under the protocol's own names (SPAR-02)."""
+    """Turn metadata into headers named as by grpc-gateway; active extensions also get the protocol's own header."""
     headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
     headers += [("Grpc-Trailer-" + name, _text(value)) for name, value in trailers if not name.startswith("grpc-")]
     headers += [(own, _text(value)) for name, value in metadata if name == EXTENSIONS for own in echo]
@@ -167,42 +173,38 @@ def outgoing(
 
 
 def _text(value: str | bytes) -> str:
-    """Spell a value so that it is one header, whatever an upstream says."""
+    """Return a value that is safe in a header, whatever the upstream has sent."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value if value.isascii() and value.isprintable() else _UNPRINTABLE.sub("?", value)
 
 
-_LONGEST = 1024
-_WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
-
-
 def accepted_types(headers: MultiMapping[str]) -> str | None:
-    """What the header Accept says; several lines of it are one list."""
+    """Return the value of Accept; several lines of it are one list."""
     lines = headers.getall(hdrs.ACCEPT, None)
     return None if lines is None else ", ".join(lines)
 
 
 def answer_type(accept: str | None) -> str:
-    """The type of an answer."""
+    """Return the media type of an answer."""
     return A2A_JSON if accept is None or accept == "*/*" else _best(accept, (A2A_JSON, JSON))
 
 
 def plain_answer_type(accept: str | None) -> str:
-    """The type of an answer where there is only plain JSON; whoever takes A2A's takes that (CONF-04)."""
+    """Return plain JSON; clients that accept only A2A's type get it too (CONF-04)."""
     if accept is not None and accept != "*/*":
         _best(accept, (JSON, A2A_JSON))
     return JSON
 
 
 def plain_error_type(accept: str | None) -> str:
-    """As `error_type`, where there is only plain JSON."""
+    """Return the type of errors where all answers are plain JSON."""
     del accept
     return JSON
 
 
 def stream_type(accept: str | None) -> str:
-    """The type of a stream. A client that asks for plain JSON everywhere still gets the only form that A2A has."""
+    """Return the type of a stream. Clients that ask for plain JSON get SSE, the protocol's only form."""
     if accept is None or accept == SSE:
         return SSE
     best = _best(accept, (SSE, NDJSON, A2A_JSON, JSON), told=2)
@@ -210,7 +212,7 @@ def stream_type(accept: str | None) -> str:
 
 
 def error_type(accept: str | None) -> str:
-    """The type that a success would have; a client that accepts neither gets an explanation all the same."""
+    """Return the type that a success would have. A client that accepts neither still gets the error."""
     try:
         return answer_type(accept)
     except A2AError:
@@ -218,7 +220,7 @@ def error_type(accept: str | None) -> str:
 
 
 def must_be_json(content_type: str | None, types: Sequence[str] = (A2A_JSON, JSON)) -> None:
-    """Refuse a body of another type before it is parsed (MEDI-05); none at all counts as JSON."""
+    """Refuse a body of another type before it is parsed (MEDI-05). No Content-Type counts as JSON."""
     if content_type is None or content_type in types or _bare(content_type) in types:
         return
     raise A2AError(
@@ -242,8 +244,8 @@ def _is_charset(name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _best(accept: str, offers: Sequence[str], told: int | None = None) -> str:
-    """Return the offer that RFC 9110's Accept likes best; among equals the first. A refusal tells the first ones."""
-    ranges = list(_ranges(accept[:_LONGEST]))
+    """Return the offer that Accept prefers (RFC 9110), the first among equals; refusals list the first `told` ones."""
+    ranges = list(_ranges(accept[:_LONGEST_ACCEPT]))
     quality = {offer: _quality(offer, ranges) for offer in offers}
     best = max(offers, key=lambda offer: quality[offer])
     if ranges and not quality[best]:
@@ -256,16 +258,16 @@ def _ranges(accept: str) -> Iterator[tuple[str, float]]:
         kind, *parameters = (part.strip().lower() for part in item.split(";"))
         if kind:
             weights = [text[2:] for text in parameters if text.startswith("q=")]
-            yield "*/*" if kind == "*" else kind, _weight(weights[0]) if weights else 1.0  # Java's clients say `*`
+            yield "*/*" if kind == "*" else kind, _weight(weights[0]) if weights else 1.0  # Java's clients send `*`
 
 
 def _weight(text: str) -> float:
-    """Read a weight; one that is none does not count."""
+    """Read a weight; ignore a malformed one."""
     return min(float(text), 1.0) if _WEIGHT.fullmatch(text) and text not in {"", "."} else 1.0
 
 
 def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """The most specific range decides."""
+    """Return the weight of the most specific range that matches."""
     family = offer.partition("/")[0] + "/*"
     for wanted in (offer, family, "*/*"):
         if found := [weight for kind, weight in ranges if kind == wanted]:

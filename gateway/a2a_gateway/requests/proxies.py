@@ -1,9 +1,9 @@
-"""What trusted proxies say about the request: the client's address, and the URL it used (spec: DOOR-05).
+"""The client's address and the URL it used, as trusted proxies report them (spec: DOOR-05).
 
-Every proxy adds one entry at the end of each list, so the last entries are those of the proxies we trust, and what
-stands before them is anybody's word. Proxies know one family of headers, `Forwarded` or `X-Forwarded-*`, and pass the
-other one on as it came; where the two contradict each other, somebody lies, and neither is believed. Few know
-`X-Forwarded-Prefix`, so that it is the client's word unless the operator says otherwise.
+Each proxy appends one entry to each list. So the last entries come from trusted proxies, and earlier ones may be
+forged. A proxy writes one family of headers, `Forwarded` or `X-Forwarded-*`, and passes the other on unchanged; when
+the two differ, neither is believed. Few proxies write `X-Forwarded-Prefix`, so it may come from the client, and is
+believed only if the operator says so.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from a2a_server.protocol.options import network_of
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){0,8}")
 _PORT = re.compile(r":[0-9]{1,5}")
-_SAID = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto")
-_PREFIX_SAID = "X-Forwarded-Prefix"
+_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto")
+_PREFIX_HEADER = "X-Forwarded-Prefix"
 _USUAL_PORTS = {"http": "80", "https": "443"}
 
 
-class Report(NamedTuple):
-    """What one family of headers says; in each list the proxy nearest to the client comes first."""
+class ForwardedLists(NamedTuple):
+    """The lists of one family of headers. The entry of the proxy nearest to the client comes first."""
 
     addresses: Sequence[str]
     schemes: Sequence[str]
@@ -36,19 +36,19 @@ class Report(NamedTuple):
 
 
 class Proxies:
-    """Knows whose words to take."""
+    """Knows which proxies are trusted."""
 
     def __init__(self, trusted: Iterable[str], public_url: str = "", *, prefix: bool = False) -> None:
-        """`prefix`: whether they are believed about the path, too."""
+        """`prefix`: whether X-Forwarded-Prefix is believed too."""
         self._public_url = public_url.rstrip("/")
         self._trusted = [network_of(text) for text in trusted]
         self._prefix = prefix
-        said = (*_SAID, _PREFIX_SAID) if prefix else _SAID
+        said = (*_HEADERS, _PREFIX_HEADER) if prefix else _HEADERS
         self.vary: Sequence[str] = said if self._trusted and not self._public_url else ()
-        """The headers that `base` depends on, for caches to know."""
+        """The headers that `base` depends on, for `Vary`."""
 
     def client(self, request: web.BaseRequest) -> str:
-        """The client's address, as far as it can be trusted."""
+        """Return the client's address, as far as it can be trusted."""
         peer = request.remote or ""
         if not self._trusts(peer):
             return peer
@@ -56,7 +56,7 @@ class Proxies:
         return (told.pop() or peer) if len(told) == 1 else peer
 
     def base(self, request: web.BaseRequest) -> str:
-        """The URL that clients use, without a call's path; empty when nobody trustworthy says, the operator first."""
+        """Return the base URL that clients use: the configured one, else the proxies' one, else an empty text."""
         if self._public_url:
             return self._public_url
         if not self._trusts(request.remote or ""):
@@ -64,7 +64,7 @@ class Proxies:
         told = {self._url(request, report) for report in self._reports(request)}
         return told.pop() if len(told) == 1 else ""
 
-    def _url(self, request: web.BaseRequest, report: Report) -> str:
+    def _url(self, request: web.BaseRequest, report: ForwardedLists) -> str:
         _, depth = self._walk(report.addresses)
         scheme = (_at(report.schemes, depth) or request.scheme).lower()
         host = _at(report.hosts, depth) or request.headers.get("Host", "")
@@ -73,20 +73,20 @@ class Proxies:
             return ""
         return f"{scheme}://{_with_port(host, _at(report.ports, depth), scheme)}{prefix}"
 
-    def _reports(self, request: web.BaseRequest) -> Iterator[Report]:
-        prefixes = _listed(request, _PREFIX_SAID) if self._prefix else ()  # of either family
+    def _reports(self, request: web.BaseRequest) -> Iterator[ForwardedLists]:
+        prefixes = _listed(request, _PREFIX_HEADER) if self._prefix else ()  # for both families
         if standard := "Forwarded" in request.headers:
             hops = request.forwarded
             addresses, *rest = ([hop.get(name, "") for hop in hops] for name in ("for", "proto", "host"))
-            yield Report([_bare(address) for address in addresses], *rest)._replace(prefixes=prefixes)
+            yield ForwardedLists([_bare(address) for address in addresses], *rest)._replace(prefixes=prefixes)
         names, schemes, hosts, ports = (
             _listed(request, f"X-Forwarded-{name}") for name in ("For", "Proto", "Host", "Port")
         )
         if names or schemes or hosts or (prefixes and not standard):
-            yield Report([_bare(name) for name in names], schemes, hosts, ports, prefixes)
+            yield ForwardedLists([_bare(name) for name in names], schemes, hosts, ports, prefixes)
 
     def _walk(self, addresses: Sequence[str]) -> tuple[str, int]:
-        """Go back from the peer to the first address that is not trusted; say it, and how many proxies were passed."""
+        """Return the last address that is not a trusted proxy, and how many entries back from the end it is."""
         passed = 0
         for address in reversed(addresses):
             passed += 1
@@ -106,17 +106,17 @@ class Proxies:
 
 
 def _listed(request: web.BaseRequest, name: str) -> Sequence[str]:
-    """All entries of a list header; several lines of it are one list."""
+    """Return all entries of a list header; several lines are one list."""
     return [text.strip() for line in request.headers.getall(name, ()) for text in line.split(",") if text.strip()]
 
 
 def _at(entries: Sequence[str], depth: int) -> str:
-    """The entry of the outermost trusted proxy; many replace what they were given, so there may be fewer."""
+    """Return the entry of the outermost trusted proxy. Many proxies replace the list, so it may be shorter."""
     return entries[-min(depth, len(entries))] if entries else ""
 
 
 def _bare(hop: str) -> str:
-    """Drop the port of `192.0.2.1:5`, the brackets and port of `[2001:db8::1]:5`."""
+    """Drop the port of `192.0.2.1:5`, and the brackets and port of `[2001:db8::1]:5`."""
     text = hop.strip().strip('"')
     if text.startswith("["):
         return text[1:].partition("]")[0]

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 from google.api import annotations_pb2, http_pb2
 from google.protobuf.descriptor import Descriptor, MethodDescriptor, ServiceDescriptor
 
-from a2a_gateway.routing.parameters import Parameter, UnfitError, find
 from a2a_gateway.routing.template import Template, TemplateError, begins, meet, parse
+from a2a_gateway.routing.url_fields import UnfitError, UrlField, find
 
 ANY: Final = "*"
 METHODS: Final = frozenset(
@@ -66,7 +66,7 @@ def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
             yield from _bindings(method, options.Extensions[annotations_pb2.http])
 
 
-def captured(route: Route) -> Mapping[str, Parameter]:
+def captured(route: Route) -> Mapping[str, UrlField]:
     """Return the fields that the path captures."""
     found = {variable.path: find(route.method.input_type, variable.path) for variable in route.template.variables}
     return {path: field for path, field in found.items() if field is not None}  # `_check` has refused unknown fields

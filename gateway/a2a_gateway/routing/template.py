@@ -19,23 +19,24 @@ class Wild(Enum):
     ONE = "*"
     """Exactly one segment, which is not empty."""
     REST = "**"
-    """All that is left, be it nothing."""
+    """All remaining segments, possibly none."""
 
 
 Segment = str | Wild
-"""A literal, decoded, or a wildcard."""
+"""A decoded literal, or a wildcard."""
 
 
 class Variable(NamedTuple):
-    """What a template captures: the segments from `start` until `stop` become the value of a field."""
+    """A captured field: its value are the segments from `start` to `stop`."""
 
     path: str
-    """The field in proto spelling: `name`, `shelf.name`."""
+    """The field, named as in the proto: `name`, `shelf.name`."""
     start: int
     stop: int | None
-    """None when it takes all that follows."""
+    """None = to the end of the path."""
     single: bool
-    """One segment is decoded entirely. In several an encoded slash stays encoded, else it would read as a border."""
+    """Whether it is one segment, which is decoded fully. In several, an encoded slash stays encoded, to differ
+    from the slashes between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,12 @@ class Template:
 
 
 def begins(template: Template, root: tuple[str, ...]) -> bool:
-    """Whether all its paths begin with these words because it says them itself."""
+    """Whether a template begins literally with these segments."""
     return template.segments[: len(root)] == root
 
 
 def meet(one: Template, other: Template) -> bool:
-    """Whether a path may match both, but for a suffix that only one of them knows."""
+    """Whether some path could match both, apart from a suffix that only one of them has."""
     for mine, theirs in zip_longest(_words(one), _words(other)):
         if Wild.REST in {mine, theirs}:
             return True
@@ -63,7 +64,7 @@ def meet(one: Template, other: Template) -> bool:
 
 
 def _words(template: Template) -> Iterator[Segment]:
-    """Yield the segments, the last one with its suffix if it is a word itself."""
+    """Yield the segments; a literal last segment includes the suffix."""
     yield from template.segments[:-1]
     for last in template.segments[-1:]:
         yield f"{last}:{template.suffix}" if template.suffix and isinstance(last, str) else last
@@ -125,7 +126,7 @@ def _pieces(text: str, body: str) -> Iterator[str]:
 
 
 def _variable(text: str, piece: str, segments: list[Segment]) -> Variable:
-    """Add a variable's segments to those read so far."""
+    """Read a variable and append its segments."""
     path, equals, inner = piece[1:-1].partition("=")
     if not _FIELD_PATH.fullmatch(path):
         _refuse(text, f'"{path}" is not the name of a field')
@@ -155,7 +156,7 @@ _SLASH = re.compile(r"(%2[Ff])")
 
 
 def decode(text: str) -> str:
-    """Undo percent-encoding once; raise `ValueError` that says what is wrong when it is none, or not of UTF-8."""
+    """Undo percent-encoding once; raise `ValueError` if the encoding is broken or the result is not UTF-8."""
     if _BROKEN.search(text):
         raise ValueError('has a "%" without two hexadecimal digits after it; the character itself is written %25')
     try:
@@ -165,6 +166,6 @@ def decode(text: str) -> str:
 
 
 def decode_between_slashes(text: str) -> str:
-    """As `decode`, but an encoded slash stays as it is: how http.proto reads captures of several segments."""
-    decode(text)  # judged as a whole: between slashes a broken escape could look sound
+    """Decode all but encoded slashes, as http.proto demands for captures of several segments."""
+    decode(text)  # checks the whole: a broken escape could look correct between slashes
     return "".join(part if _SLASH.fullmatch(part) else decode(part) for part in _SLASH.split(text))

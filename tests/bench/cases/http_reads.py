@@ -27,7 +27,7 @@ def http_get(lab: Lab) -> Iterator[Row]:
         for door in DOORS:
             loads = lab.compare({name: (server, _reads(door, _ids(server))) for name, server in servers.items()})
             name = f"GetTask over {door.name}"
-            yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 3)
+            yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 3.5)
             yield from against(f"{name}, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"])
 
 
@@ -66,5 +66,5 @@ def http_list(lab: Lab) -> Iterator[Row]:
         plan = HttpPlan("ListTasks", [REST.page(_PAGE).raw()], DONE, connections=4)
         loads = lab.compare({"ours": (ours, plan), "ours/sqlite": (ours_on_disk, plan), "sdk": (sdk, plan)})
     name = f"ListTasks over REST, {count:,} tasks"
-    yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 20)
+    yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 60)
     yield from against(f"{name}, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"])

@@ -24,6 +24,7 @@ def http_send(lab: Lab) -> Iterator[Row]:
             equality.check(*servers.values(), doors=DOORS)
             plan = HttpPlan(f"SendMessage over {door.name}", [door.send("echo").raw()], DONE)
             loads = lab.compare({name: (server, plan) for name, server in servers.items()})
-        yield from against(f"{plan.name}, both in memory", loads["ours"], loads["sdk"], 14)
+        target = 13 if lab.compiled else 8.5
+        yield from against(f"{plan.name}, both in memory", loads["ours"], loads["sdk"], target)
         yield from against(f"{plan.name}, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"], 8)
         yield from against(f"{plan.name}, both on SQLite", loads["ours/sqlite"], loads["sdk/sqlite"], 60)

@@ -38,7 +38,7 @@ def old_send(lab: Lab) -> Iterator[Row]:
                 "sdk/sqlite": (sdk_on_disk, _OLD),
             }
         )
-    yield from against(f"{_OLD.name}, both in memory", loads["ours"], loads["sdk"], 14)
+    yield from against(f"{_OLD.name}, both in memory", loads["ours"], loads["sdk"], 11)
     yield from against(f"{_OLD.name}, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"], 8)
     yield from against(f"{_OLD.name}, both on SQLite", loads["ours/sqlite"], loads["sdk/sqlite"], 60)
     for metric, cost in _COSTS:

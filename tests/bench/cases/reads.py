@@ -21,7 +21,7 @@ def get(lab: Lab) -> Iterator[Row]:
         equality.check(ours, ours_on_disk, sdk)
         servers = {"ours": ours, "ours/sqlite": ours_on_disk, "sdk": sdk}
         loads = lab.compare({name: (server, _reads(server)) for name, server in servers.items()})
-    yield from against("GetTask, both in memory", loads["ours"], loads["sdk"], 1.5)
+    yield from against("GetTask, both in memory", loads["ours"], loads["sdk"], 3)
     yield from against("GetTask, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"])
 
 
@@ -44,5 +44,5 @@ def first_page(lab: Lab) -> Iterator[Row]:
         plan = Plan("ListTasks", [requests.page(_PAGE)], connections=2, depth=2)
         loads = lab.compare({"ours": (ours, plan), "ours/sqlite": (ours_on_disk, plan), "sdk": (sdk, plan)})
     name = f"ListTasks, {count:,} tasks"
-    yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 20)
+    yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 60)
     yield from against(f"{name}, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"])

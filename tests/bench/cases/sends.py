@@ -23,6 +23,6 @@ def send(lab: Lab) -> Iterator[Row]:
         equality.check(ours, ours_on_disk, sdk, sdk_on_disk)
         servers = {"ours": ours, "ours/sqlite": ours_on_disk, "sdk": sdk, "sdk/sqlite": sdk_on_disk}
         loads = lab.compare({name: (server, _PLAN) for name, server in servers.items()})
-    yield from against("SendMessage, both in memory", loads["ours"], loads["sdk"], 6)
-    yield from against("SendMessage, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"], 5)
-    yield from against("SendMessage, both on SQLite", loads["ours/sqlite"], loads["sdk/sqlite"], 40)
+    yield from against("SendMessage, both in memory", loads["ours"], loads["sdk"], 9)
+    yield from against("SendMessage, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"], 8)
+    yield from against("SendMessage, both on SQLite", loads["ours/sqlite"], loads["sdk/sqlite"], 70)

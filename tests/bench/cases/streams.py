@@ -27,9 +27,9 @@ def stream(lab: Lab) -> Iterator[Row]:
         servers = {"ours": ours, "ours/sqlite": ours_on_disk, "sdk": sdk}
         loads = lab.compare({name: (server, many) for name, server in servers.items()})
         calm = lab.compare({name: (server, alone) for name, server in servers.items()})
-    yield from events("8 streams, both in memory", loads["ours"], loads["sdk"], 4.5)
+    yield from events("8 streams, both in memory", loads["ours"], loads["sdk"], 5)
     yield from events("8 streams, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"])
-    yield first("1 stream, both in memory", calm["ours"], calm["sdk"], 2)
+    yield first("1 stream, both in memory", calm["ours"], calm["sdk"], 5)
     yield first("1 stream, ours on SQLite, SDK in memory", calm["ours/sqlite"], calm["sdk"])
 
 
@@ -47,7 +47,7 @@ def http_stream(lab: Lab) -> Iterator[Row]:
             yield from events(f"8 streams over {door.name}, both in memory", loads["ours"], loads["sdk"], 7)
             name = f"over {door.name}, ours on SQLite, SDK in memory"
             yield from events(f"8 streams {name}", loads["ours/sqlite"], loads["sdk"])
-            yield first(f"1 stream over {door.name}, both in memory", calm["ours"], calm["sdk"], 4)
+            yield first(f"1 stream over {door.name}, both in memory", calm["ours"], calm["sdk"], 5)
             yield first(f"1 stream {name}", calm["ours/sqlite"], calm["sdk"])
 
 

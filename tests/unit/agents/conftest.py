@@ -10,11 +10,10 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.agents.feed import Feed
-from a2a_server.agents.state import Saved
+from a2a_server.agents.output import Saved, TurnOutput
 from a2a_server.agents.testing import Recorder
+from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.turn_request import TurnRequest
 
 
 class Clockless(Recorder):
@@ -43,7 +42,7 @@ def turn_of(outlet: Recorder) -> Callable[..., Turn]:
         task = members.pop("task", pb.Task())
         base |= {"metadata": pb.SendMessageRequest().metadata, "view": lambda: task, "caller": Caller()}
         request = TurnRequest(**base | members)
-        return Turn(request, Feed(outlet), "skill", saved or Saved(), direct, default)
+        return Turn(request, TurnOutput(outlet), "skill", saved or Saved(), direct=direct, default=default)
 
     return make
 

@@ -31,7 +31,7 @@ def agent() -> Agent:
 
 
 def test_it_is_the_agent_that_the_server_expects(agent: Agent) -> None:
-    expected: port.Agent = agent
+    expected: port.AgentPort = agent
     assert expected.card.name == "Voice"
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import InvalidAgentResponse, Turn, text_part
-from a2a_server.agents.feed import LINGER
-from a2a_server.agents.state import Saved
+from a2a_server.agents.output import LINGER, Saved
 from tests.unit.agents.conftest import Clockless
 
 

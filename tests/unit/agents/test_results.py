@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, InvalidAgentResponse, Turn, file_part, text_part
-from a2a_server.agents.results import Yield
+from a2a_server.agents.skill import Yield
 from a2a_server.agents.testing import Record, run_turn
 from a2a_server.agents.turn import Result
 

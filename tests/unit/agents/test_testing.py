@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from inspect import signature
-from typing import Any
 
 import pytest
 
@@ -11,7 +9,6 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, InvalidAgentResponse, Turn, data_part, text_part
 from a2a_server.agents.testing import run_turn
 from a2a_server.ports.authenticator import Caller
-from a2a_server.ports.turn_request import TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 
 agent = Agent("A", "B", "1")
@@ -99,11 +96,3 @@ async def test_a_cancel_that_nobody_asked_for_comes_through() -> None:
 async def test_parts_are_content_too() -> None:
     record = await run_turn(agent, [text_part("a"), data_part(1)], messages=["b"])
     assert record.text == "a; b"
-
-
-def test_a_turn_that_runs_again_knows_all_that_it_knew() -> None:
-    """But for a plan: the server makes none when it takes up what a crash has left."""
-    had: dict[str, Any] = {member: member for member in signature(TurnRequest).parameters}
-    again = TurnRequest(**had).again(pb.Task, b"saved")
-    changed = {member for member in had if getattr(again, member) != had[member]}
-    assert changed == {"view", "state", "rerun", "plan"}

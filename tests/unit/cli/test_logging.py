@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from a2a_server.cli.logging import configure
+from a2a_server.cli.process import configure
 from a2a_server.settings import Log
 
 

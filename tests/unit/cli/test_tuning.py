@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from a2a_server.cli.tuning import RARELY, patient_threads, rare_collections
+from a2a_server.cli.process import RARELY, patient_threads, rare_collections
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the policy")

@@ -28,6 +28,7 @@ from a2a_server.domain.validation import (
 )
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.property.messages import messages
+from tests.support.effort import effort
 
 CONFIG = "configuration.task_push_notification_config"
 LONG = "x" * 257
@@ -404,7 +405,7 @@ NEARLY_PLAIN = st.tuples(SOME_NAMES, ROLES, DEPTHS, TEXT | st.lists(PARTS, max_s
 
 
 @pytest.mark.req("GEN-03", "SEND-02")
-@settings(max_examples=400)
+@settings(max_examples=effort(100, everything=400))
 @given(NEARLY_PLAIN)
 def test_what_looks_fine_at_a_glance_has_no_faults(members: tuple[Any, ...]) -> None:
     request = glanced(*members)

@@ -4,8 +4,7 @@ import sys
 
 import orjson
 
-from a2a_gateway.cards.cards import Cards
-from a2a_gateway.cards.forms import Legacy
+from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.openapi import document
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from a2a_gateway.http.backlog import NOTHING, PATIENCE, Backlog, Text
+from a2a_gateway.http.backlog import NO_TEXT, PATIENCE, Backlog, SharedText
 
 
 @dataclass(eq=False)
 class Client:
     unsent: int
-    text: Text = NOTHING
+    text: SharedText = NO_TEXT
     gone: bool = False
 
     def cut_off(self) -> None:
@@ -86,7 +86,7 @@ def test_what_was_taken_is_forgotten() -> None:
 @pytest.mark.req("RPLY-06")
 def test_what_is_shared_counts_once() -> None:
     backlog = Backlog(1000)
-    text = Text(b"x" * 700, beside=50)
+    text = SharedText(b"x" * 700, beside=50)
     clients = [Client(20, text) for _ in range(10)]
     for client in clients:
         backlog.wait(client)
@@ -94,7 +94,7 @@ def test_what_is_shared_counts_once() -> None:
     for client in clients[1:]:
         backlog.go_on(client)
     assert backlog.size == 750 + 20
-    other = Client(0, Text(b"y" * 300))
+    other = Client(0, SharedText(b"y" * 300))
     backlog.wait(other)
     assert (backlog.size, gone(clients[0], other)) == (300, [True, False])
     backlog.go_on(other)

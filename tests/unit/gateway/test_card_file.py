@@ -9,7 +9,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from structlog.testing import capture_logs
 
-from a2a_gateway.cards.file import CardFileError, WithCard, read_card
+from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from tests.unit.gateway.upstreams import CARD, PLAIN, rpc

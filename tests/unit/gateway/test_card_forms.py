@@ -10,7 +10,7 @@ from a2a.client.card_resolver import parse_agent_card
 from a2a.compat.v0_3 import types as v03_types
 from google.protobuf.json_format import ParseDict
 
-from a2a_gateway.cards.forms import Legacy, form_of
+from a2a_gateway.cards.agent_card import Legacy, form_of
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason

@@ -12,7 +12,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from a2a_gateway.cards.cards import Cards, Legacy, doors_at, old_doors_at
+from a2a_gateway.cards.agent_card import Cards, Legacy, doors_at, old_doors_at
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.v0_3 import cards as compat
 from a2a_server.protocol.v0_3.cards import superset
@@ -161,13 +161,13 @@ def ask(*pairs: tuple[str, str]) -> Any:
 JSON = b'{"name":"A"}'
 CARDS = Cards(base=BASE, max_age=60)
 FIRST = CARDS.answer(ask(), JSON, ())
-TAG = dict(FIRST.fields)["ETag"]
-SINCE = dict(FIRST.fields)["Last-Modified"]
+TAG = dict(FIRST.headers)["ETag"]
+SINCE = dict(FIRST.headers)["Last-Modified"]
 
 
 @pytest.mark.req("CACH-01", "CACH-02", "CACH-03")
 def test_anybody_may_keep_the_card_for_a_while() -> None:
-    fields = dict(FIRST.fields)
+    fields = dict(FIRST.headers)
     assert (FIRST.status, FIRST.body, FIRST.content_type) == (200, JSON, "application/json")
     assert fields["Cache-Control"] == "public, max-age=60"
     assert fields["Access-Control-Allow-Origin"] == "*"
@@ -199,14 +199,14 @@ def test_anybody_may_keep_the_card_for_a_while() -> None:
 def test_who_has_it_already_gets_no_copy(pairs: list[tuple[str, str]], known: bool) -> None:  # noqa: FBT001
     answer = CARDS.answer(ask(*pairs), JSON, [("A2A-Extensions", "urn:x")])
     assert (answer.status, answer.body) == ((304, b"") if known else (200, JSON))
-    fields = dict(answer.fields)
+    fields = dict(answer.headers)
     assert fields["ETag"] == TAG
     assert {"Cache-Control", "Vary", "Last-Modified", "Access-Control-Allow-Origin"} <= set(fields)
 
 
 @pytest.mark.req("CACH-02")
 def test_another_card_has_another_tag() -> None:
-    assert dict(CARDS.answer(ask(), b'{"name":"B"}', ()).fields)["ETag"] != TAG
+    assert dict(CARDS.answer(ask(), b'{"name":"B"}', ()).headers)["ETag"] != TAG
 
 
 def test_cards_that_nobody_asks_for_again_are_forgotten() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -14,14 +13,14 @@ from a2a_gateway.upstream import CallContext, StreamItem
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension
-from a2a_server.ports.agent import Outlet
-from a2a_server.ports.turn_request import TurnRequest
+from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import COMPLETED, Actor, Gate, at_rest, chunk, echo, waiting
 from tests.bindings.actors import status as status_event
-from tests.support.house import Call, Entries, StreamOptions
+from tests.support.house import Call, StreamOptions
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, kinds, say, serving
+from tests.support.yielding import Batches, yielding
 from tests.unit.gateway.upstreams import CARD, KINDS, PLAIN, Kind, items, refused, rpc, status, upstream_of
 
 SOON = {"return_immediately": True}
@@ -98,7 +97,8 @@ async def test_a_stream_that_is_refused_has_no_items(kind: Kind) -> None:
 
 @pytest.mark.req("DOOR-02", "STRM-10")
 async def test_an_error_may_come_after_items(kind: Kind) -> None:
-    async def breaks(call: Call, request: object) -> AsyncIterator[Entries]:
+    @yielding
+    async def breaks(call: Call, request: object) -> Batches:
         async for batch in original(call, request):
             yield batch
             raise A2AError(Reason.SLOW_READER, "Too slow.", retry_after=2)
@@ -191,12 +191,12 @@ async def test_a_caller_that_is_canceled_waits_for_nothing_any_more(kind: Kind) 
     async with serving(waiting(gate)) as world, upstream_of(kind, world) as upstream:
         sending = asyncio.ensure_future(upstream.unary(rpc("SendMessage"), say(), PLAIN))
         await gate.reached.wait()
-        assert world.core.shop.log.watched == 1
+        assert world.core.services.log.watched == 1
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
         async with asyncio.timeout(5):
-            while world.core.shop.log.watched:  # noqa: ASYNC110 - the server is told by the network, if there is one
+            while world.core.services.log.watched:  # noqa: ASYNC110 - the server is told by the network, if there is one
                 await asyncio.sleep(0.001)
         gate.open()
         await at_rest(world)

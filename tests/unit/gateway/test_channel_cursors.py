@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from a2a_gateway.channel import streams
+from a2a_gateway.channel import channel_stream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.names import REPLAY_URI
 from tests.support.door_events import event_of
@@ -110,7 +110,7 @@ async def test_what_the_upstream_has_to_say_comes_first() -> None:
 @pytest.mark.parametrize("told", [AGREED, (), None], ids=["agreed", "other metadata", "nothing told"])
 async def test_a_stream_that_fails_before_its_first_event_is_an_ordinary_error(path: str, told: Any) -> None:
     request = get(path) if "subscribe" in path else post(path, b"{}")
-    async with behind(refuses(2 * streams.HEADSTART, told=told)) as door:
+    async with behind(refuses(2 * channel_stream.HEADSTART, told=told)) as door:
         answer = await once(door.port, request)
         assert (answer.status, answer.json["error"]["message"]) == (404, "Not there.")
 
@@ -121,7 +121,7 @@ async def test_who_resumes_is_soon_told_that_the_stream_stands() -> None:
     async with behind(refuses(0)) as door:
         answer = await once(door.port, get("/tasks/t:subscribe", "Last-Event-ID: 3"))
         assert (answer.status, answer.json["error"]["message"]) == (404, "Not there.")
-    async with behind(refuses(4 * streams.HEADSTART)) as door:
+    async with behind(refuses(4 * channel_stream.HEADSTART)) as door:
         answer = await once(door.port, get("/tasks/t:subscribe", "Last-Event-ID: 3"))
         assert answer.status == 200
         (frame,) = answer.body.decode().removesuffix("\n\n").split("\n\n")

@@ -8,18 +8,18 @@ import grpc
 import pytest
 
 from a2a_gateway.channel import endings
-from a2a_gateway.channel.endings import IN_BAND_KEY, Batches, Ending, Endings
-from a2a_gateway.channel.replay import Item
+from a2a_gateway.channel.endings import IN_BAND_KEY, BatchReader, EndCheck, FinalBatch
+from a2a_gateway.channel.event_numbers import NumberedItem
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain import events
 from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.protocol.errors import A2AError
 
 
-def status(state: pb.TaskState, **metadata: Any) -> Item:
+def status(state: pb.TaskState, **metadata: Any) -> NumberedItem:
     update = pb.TaskStatusUpdateEvent(task_id="t", status=pb.TaskStatus(state=state))
     update.metadata.update(metadata)
-    return Item(7, pb.StreamResponse(status_update=update).SerializeToString())
+    return NumberedItem(7, pb.StreamResponse(status_update=update).SerializeToString())
 
 
 @pytest.mark.req("LRPC-05", "LOLD-04")
@@ -32,7 +32,7 @@ def test_an_event_tells_the_end_or_leaves_it_open_or_rules_it_out(
     keep_open: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     item = status(state, **metadata)
-    tells = Endings(keep_open_on_input=keep_open).of(item)
+    tells = EndCheck(keep_open_on_input=keep_open).of(item)
     closes = events.closes_stream(pb.StreamResponse.FromString(item.wire), keep_open_on_input=keep_open)
     if state == pb.TASK_STATE_UNSPECIFIED:
         assert tells is None  # nobody knows what it means; the end of the stream does tell
@@ -56,12 +56,12 @@ def test_it_knows_the_servers_mark() -> None:
     ],
 )
 def test_what_has_no_place_for_it_is_not_looked_at(item: pb.StreamResponse) -> None:
-    assert Endings(keep_open_on_input=False).of(Item(1, item.SerializeToString())) is False
+    assert EndCheck(keep_open_on_input=False).of(NumberedItem(1, item.SerializeToString())) is False
 
 
 def test_what_is_no_event_is_the_upstreams_fault() -> None:
     with pytest.raises(A2AError) as caught:
-        Endings(keep_open_on_input=False).of(Item(0, status(pb.TASK_STATE_COMPLETED).wire[:-1]))
+        EndCheck(keep_open_on_input=False).of(NumberedItem(0, status(pb.TASK_STATE_COMPLETED).wire[:-1]))
     assert "well-formed lf.a2a.v1.StreamResponse" in caught.value.message
 
 
@@ -79,19 +79,19 @@ class Call:
             raise found
         return found
 
-    def batches(self) -> Batches:
-        return Batches(self, lambda wire: Item(0, wire), Endings(keep_open_on_input=False))
+    def batches(self) -> BatchReader:
+        return BatchReader(self, lambda wire: NumberedItem(0, wire), EndCheck(keep_open_on_input=False))
 
 
-async def following(batches: Batches) -> Sequence[Item]:
+async def following(batches: BatchReader) -> Sequence[NumberedItem]:
     """The next batch, which there is."""
     batch = await batches.next()
     assert batch is not None
     return batch
 
 
-def ends(batch: Sequence[Item]) -> bool:
-    return isinstance(batch, Ending)
+def ends(batch: Sequence[NumberedItem]) -> bool:
+    return isinstance(batch, FinalBatch)
 
 
 WORKING, ASKING, DONE, UNKNOWN = (

@@ -1,4 +1,4 @@
-"""Numbers of events: put in by the server, read and taken out by the gateway, whatever the event looks like."""
+"""EventNumbers of events: put in by the server, read and taken out by the gateway, whatever the event looks like."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from a2a_gateway.channel.replay import Numbers
+from a2a_gateway.channel.event_numbers import EventNumbers
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import REPLAY_URI
 from a2a_server.transport.flowing import numbered
@@ -19,8 +19,8 @@ ACTIVE = [("a2a-extensions", REPLAY_URI)]
 WORKING = pb.TaskStatus(state=pb.TASK_STATE_WORKING)
 
 
-def numbers(*asked: tuple[str, str]) -> Numbers:
-    made = Numbers(rpc("SubscribeToTask"), asked)
+def numbers(*asked: tuple[str, str]) -> EventNumbers:
+    made = EventNumbers(rpc("SubscribeToTask"), asked)
     made.answered(ACTIVE)
     return made
 
@@ -99,7 +99,7 @@ def test_what_is_no_event_is_an_error_of_the_upstream(wire: bytes) -> None:
 
 @pytest.mark.req("DOOR-01", "EXTN-02")
 def test_servers_that_do_not_agree_are_not_read_at_all() -> None:
-    strange = Numbers(rpc("SubscribeToTask"), ())
+    strange = EventNumbers(rpc("SubscribeToTask"), ())
     assert strange.answered([("a2a-extensions", "https://example.com/x"), ("x", "y")]) == [
         ("a2a-extensions", "https://example.com/x"),
         ("x", "y"),
@@ -120,7 +120,7 @@ def test_servers_that_do_not_agree_are_not_read_at_all() -> None:
 )
 def test_clients_are_told_of_what_they_asked_for(asked: tuple[str, ...], answer: str, shown: list[Any]) -> None:
     metadata = [("a2a-extensions", value) for value in asked]
-    made = Numbers(rpc("SendStreamingMessage"), metadata)
+    made = EventNumbers(rpc("SendStreamingMessage"), metadata)
     assert [value for _, value in made.ask(metadata)].count(REPLAY_URI) == (
         0 if f"https://example.com/x,{REPLAY_URI}" in asked else 1
     )
@@ -130,7 +130,7 @@ def test_clients_are_told_of_what_they_asked_for(asked: tuple[str, ...], answer:
 
 def test_only_streams_of_events_are_asked_for_numbers() -> None:
     other = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
-    assert Numbers(other, ()).ask([("x", "y")]) == [("x", "y")]
+    assert EventNumbers(other, ()).ask([("x", "y")]) == [("x", "y")]
 
 
 @pytest.mark.req("RPLY-02")
@@ -152,8 +152,8 @@ def test_only_streams_of_events_are_asked_for_numbers() -> None:
 def test_a_cursor_is_for_upstreams_that_know_what_it_is(cursors: tuple[str, ...], reason: Reason | None) -> None:
     asked = [("last-event-id", cursor) for cursor in cursors]
     numbers(*asked).check()  # has agreed, and judges for itself
-    Numbers(rpc("SendStreamingMessage"), asked).check()  # for which it means nothing
-    strange = Numbers(rpc("SubscribeToTask"), asked)
+    EventNumbers(rpc("SendStreamingMessage"), asked).check()  # for which it means nothing
+    strange = EventNumbers(rpc("SubscribeToTask"), asked)
     strange.answered([])
     if reason is None:
         strange.check()

@@ -17,7 +17,7 @@ from grpc.aio._call import StreamStreamCall
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from a2a_gateway.channel import ChannelUpstream, upstream
+from a2a_gateway.channel import ChannelUpstream, channel_upstream
 from a2a_gateway.upstream import CallContext
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.protocol.errors import StatusError
@@ -193,7 +193,7 @@ async def test_ready_is_what_the_server_says_or_that_it_answers(told: Any, *, re
 
 
 async def test_a_server_that_says_nothing_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream, "PATIENCE", 0.1)
+    monkeypatch.setattr(channel_upstream, "PATIENCE", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with channel_to(silent.getsockname()[1]) as to:
             assert not await to.ready()

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 import structlog
 
-from a2a_gateway.http.connection import Protocol
-from a2a_gateway.http.readers import Place
+from a2a_gateway.http.connection import Connection
+from a2a_gateway.http.open_streams import StreamSlot
 from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_upstream import Event, Playing, Scripted, event, plays
 from tests.support.doors import http_door
@@ -48,7 +48,7 @@ async def test_a_client_that_leaves_is_missed_however_much_it_has_sent_behind_a_
         if not together:
             connection.writer.write(BEHIND[behind])
         await asyncio.sleep(0.05)
-        assert door.gateway.readers.count == 1
+        assert door.streams.count == 1
         if how == "abort":
             connection.writer.transport.abort()
         elif how == "half-close":
@@ -56,7 +56,7 @@ async def test_a_client_that_leaves_is_missed_however_much_it_has_sent_behind_a_
         else:
             connection.writer.close()
         async with asyncio.timeout(5):
-            while door.gateway.readers.count:  # noqa: ASYNC110 - nobody announces it
+            while door.streams.count:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.001)
 
 
@@ -93,15 +93,15 @@ async def test_behind_a_short_stream_all_is_answered() -> None:
 
 @pytest.mark.req("DOOR-04")
 async def test_one_connection_that_fails_does_not_end_the_timeouts_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    look, failed = Protocol.look, set[Protocol]()
+    look, failed = Connection.look, set[Connection]()
 
-    def fail_at_first(protocol: Protocol, now: float) -> None:
+    def fail_at_first(protocol: Connection, now: float) -> None:
         failed.add(protocol) if not failed else None
         if protocol in failed:
             raise RuntimeError("nobody foresaw this")
         look(protocol, now)
 
-    monkeypatch.setattr(Protocol, "look", fail_at_first)
+    monkeypatch.setattr(Connection, "look", fail_at_first)
     with structlog.testing.capture_logs() as logs:
         async with http_door(Scripted(), QUICK) as door, wire(door.port) as broken:
             assert (await broken.ask(get("/healthz"))).status == 200
@@ -115,15 +115,15 @@ async def test_one_connection_that_fails_does_not_end_the_timeouts_of_others(mon
 
 @pytest.mark.req("KEEP-01")
 async def test_one_stream_that_fails_does_not_end_the_comments_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    breathe, failed = Place.breathe, set[Place]()
+    write_comment, failed = StreamSlot.write_comment, set[StreamSlot]()
 
-    def fail_at_first(place: Place) -> None:
+    def fail_at_first(place: StreamSlot) -> None:
         failed.add(place) if not failed else None
         if place in failed:
             raise RuntimeError("nobody foresaw this")
-        breathe(place)
+        write_comment(place)
 
-    monkeypatch.setattr(Place, "breathe", fail_at_first)
+    monkeypatch.setattr(StreamSlot, "write_comment", fail_at_first)
     with structlog.testing.capture_logs() as logs:
         async with http_door(Scripted(script=endless), QUICK) as door, wire(door.port) as one, wire(door.port) as other:
             chunks = []

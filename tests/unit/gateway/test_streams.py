@@ -59,7 +59,7 @@ async def emptied(door: OpenGateway, upstream: Scripted) -> None:
     async with asyncio.timeout(10):
         for playing in upstream.streams:
             await playing.closed.wait()
-        while door.gateway.readers.count:  # noqa: ASYNC110 - nobody announces it
+        while door.streams.count:  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.001)
 
 
@@ -250,7 +250,7 @@ async def test_who_leaves_is_let_go_of_at_once(form: str, how: str) -> None:
         staying = await subscribed(door, stack)
         leaving = await subscribed(door, stack, FORMS[form])
         await leaving.chunk()
-        assert door.gateway.readers.count == 2
+        assert door.streams.count == 2
         if how == "close":
             leaving.writer.close()
         elif how == "abort":
@@ -261,7 +261,7 @@ async def test_who_leaves_is_let_go_of_at_once(form: str, how: str) -> None:
             await upstream.streams[1].closed.wait()
         assert not upstream.streams[0].closed.is_set()
         assert numbers(await staying.chunk()) == [1]
-        while door.gateway.readers.count > 1:  # noqa: ASYNC110 - nobody announces it
+        while door.streams.count > 1:  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.001)
 
 
@@ -271,7 +271,7 @@ async def test_who_leaves_before_the_first_event_is_let_go_of_too() -> None:
     async with http_door(upstream) as door:
         async with wire(door.port) as connection:
             await connection.send(SUBSCRIBE)
-            while not upstream.streams or not door.gateway.readers.count:  # noqa: ASYNC110 - nobody announces it
+            while not upstream.streams or not door.streams.count:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.001)
         await emptied(door, upstream)
 

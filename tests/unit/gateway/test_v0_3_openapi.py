@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from a2a_gateway.cards.cards import Cards, Legacy
+from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http import frames
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.rest import routes

@@ -44,7 +44,7 @@ async def channel_to(*ports: int, host: str = "127.0.0.1", **options: Any) -> As
 @asynccontextmanager
 async def upstream_of(kind: Kind, world: World) -> AsyncIterator[Upstream]:
     if kind == "local":
-        yield LocalUpstream(world.pipeline, world.core.shop.store)
+        yield LocalUpstream(world.pipeline, world.core.services.store)
     else:
         async with channel_to(world.port) as upstream:
             yield upstream

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.entry import ARTIFACT, MESSAGE, STATUS, TASK, Entry
+from a2a_server.ports.records import ARTIFACT, MESSAGE, STATUS, TASK, Entry
 from tests.support.house import artifact_event, status_event
 
 EVENTS = {

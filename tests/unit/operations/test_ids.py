@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from a2a_server.operations.ids import Ids
+from a2a_server.operations.services import Ids
 
 
 @pytest.mark.req("CTX-07")
@@ -22,7 +22,7 @@ def test_ids_are_sound_uuids_and_all_different() -> None:
 
 def test_neighbours_in_time_are_neighbours_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(1_000_000_000_000, 1_000_000_000_100))
-    monkeypatch.setattr("a2a_server.operations.ids.time.time_ns", lambda: next(times) * 1_000_000)
+    monkeypatch.setattr("a2a_server.operations.services.time.time_ns", lambda: next(times) * 1_000_000)
     ids = Ids()
     made = [ids.new() for _ in range(100)]
     assert made == sorted(made)

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.log.log import EventLog, Reader
-from a2a_server.ports.entry import Entry
+from a2a_server.operations.log.readers import EventLog, Reader
+from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import A2AError, Reason
 

@@ -1,4 +1,4 @@
-"""The relay: in order, patient, parking what fails for good, and never losing a debt (spec: DELV, PAID-01 to -03)."""
+"""The relay: in order, with retries and parking, and without losing a delivery (spec: DELV, PAID-01 to -03)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from a2a_server.adapters.sealing import Sealing
 from a2a_server.operations.push.bodies import delivery_id
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.hooks import Account, Which
-from a2a_server.ports.push_sender import Notice, Outcome
+from a2a_server.ports.push import ConfigFilter, ConfigStatus, Notice, Outcome
 from a2a_server.ports.store import Store, StoreUnavailable
 from tests.conformance.authors import ANN, COMPLETED, Author, chunk, config
 from tests.support.deliveries import DELIVERED, Pigeonhole, deliver
@@ -44,9 +43,9 @@ async def indebted(store: Store, *config_ids: str, events: int = 3, url: str = "
     """A task that is created, worked on and completed, for configs that are owed all of it."""
     author = Author(store)
     configs = [config(author.task_id, name, url) for name in config_ids or ("c",)]
-    await author.commit(author.write(author.first(), head=author.head(), configs=configs, owe=True))
-    await author.commit(author.write(*(chunk(2 + n, f"{n}") for n in range(events - 2)), owe=True))
-    await author.become(COMPLETED, owe=True)
+    await author.commit(author.write(author.first(), head=author.head(), configs=configs, notify=True))
+    await author.commit(author.write(*(chunk(2 + n, f"{n}") for n in range(events - 2)), notify=True))
+    await author.become(COMPLETED, notify=True)
     return author
 
 
@@ -60,8 +59,8 @@ def numbers(sender: Pigeonhole, config_id: str = "c") -> list[int]:
     return [notice.number for notice in sender.notices if notice.hook.config.id == config_id]
 
 
-async def account(store: Store, author: Author, config_id: str = "c") -> Account:
-    (found,) = await store.accounts(Which(author.task_id, config_id), 10)
+async def account(store: Store, author: Author, config_id: str = "c") -> ConfigStatus:
+    (found,) = await store.push_status(ConfigFilter(author.task_id, config_id), 10)
     return found
 
 
@@ -143,11 +142,11 @@ async def test_a_config_deleted_while_it_is_claimed_is_not_tried() -> None:
         gate = asyncio.Event()
         claiming = asyncio.Event()
 
-        async def claim_debts(self, *args: Any) -> Any:
-            debts = await super().claim_debts(*args)
+        async def claim_deliveries(self, *args: Any) -> Any:
+            deliveries = await super().claim_deliveries(*args)
             self.claiming.set()
             await self.gate.wait()
-            return debts
+            return deliveries
 
     sender, store = Pigeonhole(), Slow()
     async with relaying(sender, store) as (relay, _):
@@ -187,7 +186,7 @@ async def test_a_config_is_parked_after_so_many_attempts() -> None:
             author = await indebted(store)
             await until(lambda: relay.counters.parked == 1)
             found = await account(store, author)
-            assert (found.attempts, found.why, found.owed) == (4, "status 500", 3)
+            assert (found.attempts, found.why, found.pending) == (4, "status 500", 3)
             assert found.parked_ms is not None
             await asyncio.sleep(0.05)
             assert numbers(sender) == [1] * 4
@@ -224,7 +223,7 @@ async def test_what_is_final_parks_at_once() -> None:
         await until(lambda: relay.counters.parked == 1)
         assert len(sender.notices) == 1
         sender.answer = lambda _: DELIVERED
-        assert await store.retry_debts(Which(author.task_id)) == 1
+        assert await store.retry_deliveries(ConfigFilter(author.task_id)) == 1
         await until(lambda: relay.counters.delivered == 3)  # without being woken: operators cannot
 
 
@@ -264,8 +263,8 @@ async def test_a_drain_lets_attempts_end_and_gives_back_the_rest() -> None:
         assert len(sender.notices) == 2  # nothing was begun meanwhile
         assert sender.canceled == ["hangs"]
         ends, hangs = await account(store, author, "ends"), await account(store, author, "hangs")
-        assert (ends.delivered, ends.owed) == (1, 1)
-        assert (hangs.attempts, hangs.failed, hangs.owed, hangs.claimed) == (0, 0, 2, False)
+        assert (ends.delivered, ends.pending) == (1, 1)
+        assert (hangs.attempts, hangs.failed, hangs.pending, hangs.claimed) == (0, 0, 2, False)
 
     after = Pigeonhole()
     async with relaying(after, store):
@@ -290,17 +289,17 @@ async def test_a_store_that_is_away_is_waited_for() -> None:
     class Away(MemoryStore):
         failures = 2
 
-        async def settle(self, *args: Any) -> bool:
+        async def finish_attempt(self, *args: Any) -> bool:
             if self.failures:
                 self.failures -= 1
                 raise StoreUnavailable("disk full")
-            return await super().settle(*args)
+            return await super().finish_attempt(*args)
 
-        async def next_debt(self) -> int | None:
+        async def next_due(self) -> int | None:
             if self.failures == 2:
                 self.failures -= 1
                 raise StoreUnavailable("disk full")
-            return await super().next_debt()
+            return await super().next_due()
 
     sender = Pigeonhole()
     async with relaying(sender, Away()) as (relay, store):
@@ -315,7 +314,7 @@ async def test_a_secret_that_cannot_be_opened_parks_its_config_and_says_which_ke
     author = await Author(store).create()
     sealed = config(author.task_id)
     sealed.config.token = Sealing([bytes(32)]).seal("t0k3n", f"{author.task_id}\nc\ntoken")
-    await author.chunk("x", configs=[sealed], owe=True)
+    await author.chunk("x", configs=[sealed], notify=True)
     with capture_logs() as logs:
         async with relaying(sender, store) as (relay, _):
             await until(lambda: relay.counters.parked == 1)
@@ -347,10 +346,10 @@ async def test_each_version_is_told_in_its_own_form() -> None:
     async with relaying(sender) as (_, store):
         author = Author(store)
         hooks = [config(author.task_id, version)._replace(version=version) for version in ("1.0", "0.3", "draft")]
-        await author.commit(author.write(author.first(), head=author.head(), configs=hooks, owe=True))
-        await author.chunk("one", artifact="a", append=False, owe=True)
-        await author.say(owe=True)
-        await author.become(COMPLETED, owe=True)
+        await author.commit(author.write(author.first(), head=author.head(), configs=hooks, notify=True))
+        await author.chunk("one", artifact="a", append=False, notify=True)
+        await author.say(notify=True)
+        await author.become(COMPLETED, notify=True)
         await until(lambda: len(sender.notices) == 9)
     bodies = {(notice.hook.version, notice.number): notice.body.decode() for notice in sender.notices}
     assert set(bodies) == {(version, number) for version in ("1.0", "0.3", "draft") for number in (1, 2, 4)}
@@ -372,11 +371,11 @@ async def test_each_version_is_told_in_its_own_form() -> None:
 async def test_a_delivery_is_named_by_what_it_delivers() -> None:
     store = MemoryStore()
     one, other = await indebted(store, "c", "d"), await indebted(store)
-    debts = await store.claim_debts(0, 1, 10)
-    assert len({delivery_id(debt) for debt in debts}) == len(debts) == 3
-    assert {debt.task_id for debt in debts} == {one.task_id, other.task_id}
-    (again, *_) = [debt for debt in await store.claim_debts(1, 2, 10) if debt.task_id == other.task_id]
-    (first,) = [debt for debt in debts if debt.task_id == other.task_id]
+    deliveries = await store.claim_deliveries(0, 1, 10)
+    assert len({delivery_id(delivery) for delivery in deliveries}) == len(deliveries) == 3
+    assert {delivery.task_id for delivery in deliveries} == {one.task_id, other.task_id}
+    (again, *_) = [delivery for delivery in await store.claim_deliveries(1, 2, 10) if delivery.task_id == other.task_id]
+    (first,) = [delivery for delivery in deliveries if delivery.task_id == other.task_id]
     assert delivery_id(again) == delivery_id(first)
     assert len(delivery_id(first)) == 32
 
@@ -385,5 +384,5 @@ def test_nothing_of_a_hook_is_shown_but_its_ids() -> None:
     hook = config("t-1")
     hook.config.token, hook.config.authentication.credentials = "t0k3n", "s3cr3t"
     hook.config.authentication.scheme = "Bearer"
-    assert repr(hook) == str(hook) == "Hook(task_id='t-1', id='c', version='1.0')"
+    assert repr(hook) == str(hook) == "PushConfig(task_id='t-1', id='c', version='1.0')"
     assert isinstance(hook.config, pb.TaskPushNotificationConfig)

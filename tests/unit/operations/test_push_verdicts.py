@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.operations.push.delivery import Patience
-from a2a_server.operations.push.verdicts import reached, setback_of
-from a2a_server.ports.hooks import Debt
-from a2a_server.ports.push_sender import Outcome
+from a2a_server.operations.push.verdicts import failure_of, reached
+from a2a_server.ports.push import Delivery, Outcome
 from tests.conformance.authors import ANN, config
 
 NOW = 1_000_000
@@ -17,12 +16,12 @@ FAILED = Outcome(delivered=False, why="status 500")
 PATIENCE = Patience(retry_first=2.0, retry_most=100.0, give_up_after=1_000, give_up_age=1e9)
 
 
-def debt(attempts: int = 0, failing_ms: int | None = None) -> Debt:
-    return Debt(ANN, "t", 1, config("t"), attempts, 0, failing_ms=failing_ms)
+def delivery(attempts: int = 0, failing_ms: int | None = None) -> Delivery:
+    return Delivery(ANN, "t", 1, config("t"), attempts, 0, failing_ms=failing_ms)
 
 
 def wait(attempts: int, outcome: Outcome = FAILED) -> float:
-    retry_ms = setback_of(debt(attempts, NOW), outcome, NOW, PATIENCE).retry_ms
+    retry_ms = failure_of(delivery(attempts, NOW), outcome, NOW, PATIENCE).retry_ms
     assert retry_ms is not None
     return (retry_ms - NOW) / 1000
 
@@ -51,10 +50,10 @@ def test_a_receivers_wish_is_honoured_within_bounds(wish: float, attempts: int) 
 )
 def test_what_is_hopeless_is_parked(attempts: int, failing_for: int, final: bool, parked: bool) -> None:  # noqa: FBT001
     patience = Patience(give_up_after=5, give_up_age=100.0)
-    owed = debt(attempts, NOW - 1000 * failing_for)
-    setback = setback_of(owed, FAILED._replace(final=final), NOW, patience)
-    assert (setback.retry_ms is None) == parked
-    assert (setback.now_ms, setback.why, setback.tried) == (NOW, "status 500", True)
+    owed = delivery(attempts, NOW - 1000 * failing_for)
+    failure = failure_of(owed, FAILED._replace(final=final), NOW, patience)
+    assert (failure.retry_ms is None) == parked
+    assert (failure.now_ms, failure.why, failure.tried) == (NOW, "status 500", True)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.domain.events import artifact_event, status_event, text_part
 from a2a_server.domain.scope import Scope
-from a2a_server.operations.log.log import EventLog
-from a2a_server.operations.turns.writer import TaskWriter
-from a2a_server.ports.kept import Lease, Turn
-from a2a_server.ports.store import Record, StaleWrite, StoreUnavailable
-from a2a_server.ports.write import Write
+from a2a_server.operations.log.readers import EventLog
+from a2a_server.operations.log.writer import TaskWriter
+from a2a_server.ports.records import Lease, StoredTurn, Write
+from a2a_server.ports.store import StaleWrite, StoredTask, StoreUnavailable
 
 SCOPE = Scope("", "ann")
 
@@ -39,11 +38,11 @@ class Disk(MemoryStore):
 
 
 @dataclass
-class Job:
+class Message:
     number: int
 
-    def turn(self) -> Turn:
-        return Turn(self.number, b"job")
+    def stored(self) -> StoredTurn:
+        return StoredTurn(self.number, b"message")
 
 
 def chunk(text: str) -> pb.StreamResponse:
@@ -57,14 +56,14 @@ def working(text: str = "") -> pb.StreamResponse:
 def writer(disk: Disk, log: EventLog | None = None, *, limit: int = 10) -> TaskWriter:
     task = pb.Task(id="t", context_id="c", status=pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED))
     log = log or EventLog(disk, lag=1_000)
-    return TaskWriter(disk, log, SCOPE, Record(task, 0, 0), pending_limit=limit)
+    return TaskWriter(disk, log, SCOPE, StoredTask(task, 0, 0), pending_limit=limit)
 
 
 def create(made: TaskWriter) -> None:
-    made.append(pb.StreamResponse(task=made.image.head))
+    made.append(pb.StreamResponse(task=made.head))
 
 
-async def stored(disk: Disk) -> Record:
+async def stored(disk: Disk) -> StoredTask:
     record = await disk.load(SCOPE, "t")
     assert record is not None
     return record
@@ -119,7 +118,7 @@ async def test_a_turn_that_begins_and_ends_in_one_commit_leaves_no_trace() -> No
     made = writer(disk)
     create(made)
     made.claim(Lease("r", 1))
-    made.batch.begin(Job(1))
+    made.begin(Message(1))
     made.end([1])
     await made.settle()
     assert (disk.writes[0].begin, disk.writes[0].end) == ((), ())
@@ -131,7 +130,7 @@ async def test_a_turn_that_ends_later_is_struck_out() -> None:
     made = writer(disk)
     create(made)
     made.claim(Lease("r", 1))
-    made.batch.begin(Job(1))
+    made.begin(Message(1))
     await made.settle()
     assert (await stored(disk)).live
     made.end([1])
@@ -319,9 +318,9 @@ async def test_a_snapshot_is_a_copy_of_all_that_was_appended() -> None:
     made = writer(disk)
     create(made)
     made.append(chunk("a"))
-    task = made.image.copy()
+    task = made.copy()
     made.append(chunk("b"))
     assert [part.text for part in task.artifacts[0].parts] == ["a"]
-    assert made.image.copy().artifacts[0].parts[1].text == "b"
+    assert made.copy().artifacts[0].parts[1].text == "b"
     await made.settle()
-    assert made.image.copy() == (await stored(disk)).task
+    assert made.copy() == (await stored(disk)).task

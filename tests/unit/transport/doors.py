@@ -14,19 +14,20 @@ from google.rpc import error_details_pb2, status_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
 from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.operations.call import Call, Entries, Operation
+from a2a_server.operations.call import Call, Operation
 from a2a_server.ports.authenticator import Authenticator
-from a2a_server.ports.entry import Entry
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import ErrorCodes
 from a2a_server.protocol.names import STATUS_DETAILS
-from a2a_server.transport.grpc.address import Address
-from a2a_server.transport.grpc.options import GrpcOptions, Tls
+from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import SERVICES, GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
+from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.steps import Rules, standard
+from a2a_server.transport.steps import CallRules, standard
 from a2a_server.transport.streams import OpenStreams
+from tests.support.yielding import Batches, yielding
 
 
 @dataclass(slots=True)
@@ -45,7 +46,8 @@ class Seen:
         return operation
 
     def streaming(self, *texts: str) -> Operation:
-        async def operation(call: Call, request: Message) -> AsyncIterator[Entries]:
+        @yielding
+        async def operation(call: Call, request: Message) -> Batches:
             self.calls.append(call)
             for number, text in enumerate(texts, 1):
                 yield (item(number, text),)
@@ -67,7 +69,8 @@ def failing(error: BaseException) -> Operation:
 
 
 def failing_stream(error: BaseException, *, after: int = 0) -> Operation:
-    async def operation(call: Call, request: Message) -> AsyncIterator[Entries]:
+    @yielding
+    async def operation(call: Call, request: Message) -> Batches:
         for number in range(after):
             yield (item(number, "x"),)
         raise error
@@ -103,7 +106,7 @@ class Door:
 async def open_door(  # noqa: PLR0913 - every test varies one of them
     operations: dict[str, Operation] | None = None,
     *,
-    rules: Rules | None = None,
+    rules: CallRules | None = None,
     authenticator: Authenticator | None = None,
     codes: ErrorCodes = "1.0.1",
     options: GrpcOptions | None = None,
@@ -111,6 +114,7 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     streams: OpenStreams | None = None,
     credentials: grpc.ChannelCredentials | None = None,
     services: Sequence[ServiceDescriptor] = SERVICES,
+    interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
     port: int = 0,
 ) -> AsyncIterator[Door]:
     seen = Seen()
@@ -123,9 +127,9 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     }
     registry = streams or OpenStreams()
     registry.start()
-    pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or Rules()), registry)
+    pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or CallRules()), registry)
     servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
-    door = GrpcDoor(options or GrpcOptions(), tls or Tls())
+    door = GrpcDoor(options or GrpcOptions(), tls or Tls(), interceptors)
     address = door.listen(Address("127.0.0.1", port))
     await door.serve(servicer, services, legacy=LegacyServicer(pipeline, peer_names=servicer.peer_names))
     target = f"localhost:{address.port}"

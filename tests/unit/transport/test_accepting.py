@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
 from a2a_server.transport.grpc import accepting
-from a2a_server.transport.grpc.options import GrpcOptions
+from a2a_server.transport.options import GrpcOptions
 from tests.unit.transport.doors import open_door, refused
 
 REQUEST = pb.GetTaskRequest(id="t")
@@ -122,13 +122,14 @@ async def test_nothing_is_left_running_when_the_server_stops() -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.req("DOOR-13")
 @pytest.mark.parametrize("missing", ["_handle_rpc", "_schedule_rpc_coro", "_MethodResolver", "_RequestCallError"])
 async def test_another_grpc_takes_calls_as_it_always_did(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accepting, "_grpc", _Without(accepting._grpc, missing))  # noqa: SLF001 - as if it were another
     with capture_logs() as logs:
         async with open_door() as door:
             assert (await door.stub.GetTask(REQUEST)).id == "t"
-    assert [entry["event"] for entry in logs] == ["grpc.accepts_one_by_one"]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("grpc.accepts_one_by_one", "warning")]
 
 
 async def test_functions_with_other_parameters_are_not_called(monkeypatch: pytest.MonkeyPatch) -> None:

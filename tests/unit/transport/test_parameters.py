@@ -10,7 +10,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.transport.steps import RESERVED, DeclaredExtensions, Rules, Tenants
+from a2a_server.transport.steps import RESERVED, CallRules, DeclaredExtensions, Tenants
 from tests.unit.transport.doors import Door, Refusal, open_door, refused
 
 Lines = list[tuple[str, str]]
@@ -20,7 +20,7 @@ def get(door: Door, metadata: Lines, tenant: str = "") -> Any:
     return door.stub.GetTask(pb.GetTaskRequest(id="t", tenant=tenant), metadata=metadata)
 
 
-async def refusal(metadata: Lines, rules: Rules | None = None) -> Refusal:
+async def refusal(metadata: Lines, rules: CallRules | None = None) -> Refusal:
     async with open_door(rules=rules) as door:
         answer = await refused(lambda: get(door, metadata))
         assert door.seen.calls == []
@@ -72,7 +72,7 @@ async def test_other_versions_are_refused_and_the_supported_ones_named(values: l
 @pytest.mark.req("VERS-03")
 @pytest.mark.parametrize("lines", [[], [("a2a-version", "")]])
 async def test_strictly_no_version_means_0_3(lines: Lines) -> None:
-    answer = await refusal(lines, Rules(strict_version=True))
+    answer = await refusal(lines, CallRules(strict_version=True))
     assert answer.reason == "VERSION_NOT_SUPPORTED"
     assert answer.info is not None
     assert answer.info.metadata["requestedVersion"] == "0.3"
@@ -80,7 +80,7 @@ async def test_strictly_no_version_means_0_3(lines: Lines) -> None:
 
 @pytest.mark.parametrize("version", ["", "0.3", "nonsense"])
 async def test_the_public_card_needs_no_version(version: str) -> None:
-    async with open_door(rules=Rules(strict_version=True)) as door:
+    async with open_door(rules=CallRules(strict_version=True)) as door:
         card = await door.discovery.GetAgentCard(
             discovery_pb2.GetAgentCardRequest(), metadata=[("a2a-version", version)]
         )
@@ -89,7 +89,7 @@ async def test_the_public_card_needs_no_version(version: str) -> None:
 
 # -- extensions
 
-DECLARED = Rules(extensions=DeclaredExtensions(frozenset({"urn:a", "urn:b"})))
+DECLARED = CallRules(extensions=DeclaredExtensions(frozenset({"urn:a", "urn:b"})))
 REQUIRED = DeclaredExtensions(frozenset({"urn:a", "urn:b"}), required=("urn:b",))
 
 
@@ -133,7 +133,7 @@ async def test_a_stream_names_its_extensions_before_its_first_item() -> None:
 @pytest.mark.parametrize("rpc", ["SendMessage", "SendStreamingMessage"])
 async def test_a_send_must_list_what_the_card_requires(rpc: str, values: list[str]) -> None:
     metadata = [("a2a-extensions", value) for value in values]
-    async with open_door(rules=Rules(extensions=REQUIRED)) as door:
+    async with open_door(rules=CallRules(extensions=REQUIRED)) as door:
         call = getattr(door.stub, rpc)(pb.SendMessageRequest(), metadata=metadata)
         answer = await refused(lambda: call.read() if rpc == "SendStreamingMessage" else call)
         assert door.seen.calls == []
@@ -144,10 +144,10 @@ async def test_a_send_must_list_what_the_card_requires(rpc: str, values: list[st
 
 @pytest.mark.req("EXTN-04")
 async def test_reads_need_it_only_when_configured_and_the_public_card_never() -> None:
-    async with open_door(rules=Rules(extensions=REQUIRED)) as door:
+    async with open_door(rules=CallRules(extensions=REQUIRED)) as door:
         assert await get(door, [])
         assert await door.stub.SendMessage(pb.SendMessageRequest(), metadata=[("a2a-extensions", "urn:b")])
-    async with open_door(rules=Rules(extensions=REQUIRED, require_extensions_everywhere=True)) as door:
+    async with open_door(rules=CallRules(extensions=REQUIRED, require_extensions_everywhere=True)) as door:
         assert (await refused(lambda: get(door, []))).reason == "EXTENSION_SUPPORT_REQUIRED"
         assert await get(door, [("a2a-extensions", "urn:b")])
         assert await door.discovery.GetAgentCard(discovery_pb2.GetAgentCardRequest())
@@ -205,7 +205,7 @@ class ByName:
     ],
 )
 async def test_the_tenant_is_named_bound_or_default(caller: str, asked: str, default: str, tenant: str) -> None:
-    async with open_door(rules=Rules(tenants=Tenants(default=default)), authenticator=ByName()) as door:
+    async with open_door(rules=CallRules(tenants=Tenants(default=default)), authenticator=ByName()) as door:
         await get(door, [("x-name", caller)], tenant=asked)
         scope = door.seen.calls[0].scope
     assert (scope.tenant, scope.owner) == (tenant, "ann")
@@ -213,7 +213,7 @@ async def test_the_tenant_is_named_bound_or_default(caller: str, asked: str, def
 
 @pytest.mark.req("TENA-04")
 async def test_foreign_and_unknown_tenants_are_refused_alike() -> None:
-    rules = Rules(tenants=Tenants(frozenset({"north", "south"})))
+    rules = CallRules(tenants=Tenants(frozenset({"north", "south"})))
     async with open_door(rules=rules, authenticator=ByName()) as door:
         foreign = await refused(lambda: get(door, [("x-name", "ann@north")], tenant="south"))
         unknown = await refused(lambda: get(door, [("x-name", "ann@north")], tenant="nowhere"))

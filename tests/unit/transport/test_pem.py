@@ -6,8 +6,8 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization as forms
 
-from a2a_server.transport.grpc.address import StartError
-from a2a_server.transport.grpc.pem import PemFile, authorities, certificates_fault, identity
+from a2a_server.transport.address import StartError
+from a2a_server.transport.certificates import PemFile, authorities, certificates_fault, identity
 
 CUT = slice(3, 5)
 """Lines in the middle of a file, for it to be damaged."""

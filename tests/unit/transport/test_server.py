@@ -19,10 +19,10 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
-from a2a_server.transport.grpc.address import Address, StartError
-from a2a_server.transport.grpc.options import GrpcOptions, Tls
+from a2a_server.transport.address import Address, StartError
+from a2a_server.transport.certificates import server_credentials
 from a2a_server.transport.grpc.server import channel_arguments
-from a2a_server.transport.grpc.tls import credentials
+from a2a_server.transport.options import GrpcOptions, Tls
 from tests.support.certificates import self_signed
 from tests.unit.transport.doors import open_door, refused
 
@@ -35,8 +35,8 @@ class ByCertificate:
     required = True
     card = CardSecurity()
 
-    async def authenticate(self, credentials: Credentials) -> Caller:
-        return Caller(",".join(credentials.peer_names) or "nobody", authenticated=True)
+    async def authenticate(self, server_credentials: Credentials) -> Caller:
+        return Caller(",".join(server_credentials.peer_names) or "nobody", authenticated=True)
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +92,10 @@ async def test_mutual_tls_requires_a_certificate_it_trusts(ca: trustme.CA, tls: 
 
 def test_files_that_are_no_certificates_stop_the_start(tmp_path: Path, tls: Tls) -> None:
     with pytest.raises(StartError, match=r"tls\.cert: cannot read .*No such file"):
-        credentials(replace(tls, cert=str(tmp_path / "none.pem")))
+        server_credentials(replace(tls, cert=str(tmp_path / "none.pem")))
     (tmp_path / "junk.pem").write_text("junk")
     with pytest.raises(StartError, match=r"tls\.key: .*is not a PEM file"):
-        credentials(replace(tls, key=str(tmp_path / "junk.pem")))
+        server_credentials(replace(tls, key=str(tmp_path / "junk.pem")))
 
 
 async def test_keys_that_grpc_does_not_know_are_told_from_ports_that_are_taken(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def test_two_of_our_own_servers_do_not_share_a_port() -> None:
 
 @pytest.mark.parametrize(
     ("host", "message"),
-    [("192.0.2.1", "is no address of this machine"), ("no-such-host.invalid", "is not a known host name")],
+    [("192.0.2.1", "is not an address of this machine"), ("no-such-host.invalid", "is not a known host name")],
 )
 async def test_an_address_that_is_not_here_stops_the_start(host: str, message: str) -> None:
     async with open_door() as door:

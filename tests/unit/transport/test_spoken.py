@@ -7,7 +7,7 @@ from a2a_server.adapters.auth.anonymous import Anonymous
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.steps import Rules, standard
+from a2a_server.transport.steps import CallRules, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.unit.transport.doors import Seen
 
@@ -19,25 +19,25 @@ SCHEMES = "a2a-server-schemes"
 class Called(Seen):
     """A pipeline in front of operations that note what they were told."""
 
-    def pipeline(self, rules: Rules | None = None) -> Pipeline:
+    def pipeline(self, rules: CallRules | None = None) -> Pipeline:
         names = ("GetTask", "SendMessage", "CreateTaskPushNotificationConfig")
         operations = {name: self.answering(pb.Task(id="t")) for name in names}
         operations["SendStreamingMessage"] = self.streaming("a")
-        return Pipeline(operations, standard(Anonymous(), rules or Rules()), OpenStreams())
+        return Pipeline(operations, standard(Anonymous(), rules or CallRules()), OpenStreams())
 
 
 def envelope(**metadata: str) -> Credentials:
     return Credentials({name.replace("_", "-"): (value,) for name, value in metadata.items()})
 
 
-async def version_of(told: Credentials, *, spoken: str = "1.0", rules: Rules | None = None) -> str:
+async def version_of(told: Credentials, *, spoken: str = "1.0", rules: CallRules | None = None) -> str:
     called = Called()
     await called.pipeline(rules).unary("GetTask", pb.GetTaskRequest(id="t"), told, spoken=spoken)
     return called.calls[0].version
 
 
 async def refusal(
-    told: Credentials, *, spoken: str = "1.0", rules: Rules | None = None, rpc: str = "GetTask"
+    told: Credentials, *, spoken: str = "1.0", rules: CallRules | None = None, rpc: str = "GetTask"
 ) -> A2AError:
     called = Called()
     with pytest.raises(A2AError) as caught:
@@ -51,7 +51,7 @@ async def refusal(
 @pytest.mark.parametrize("strict", [False, True])
 async def test_who_speaks_0_3_need_not_say_so(version: str | None, strict: bool) -> None:  # noqa: FBT001 - a parameter
     told = envelope() if version is None else envelope(a2a_version=version)
-    assert await version_of(told, spoken="0.3", rules=Rules(strict_version=strict)) == "0.3"
+    assert await version_of(told, spoken="0.3", rules=CallRules(strict_version=strict)) == "0.3"
 
 
 @pytest.mark.req("VERS-02", "VERS-08", "VERS-09")
@@ -100,7 +100,7 @@ async def test_a_gateway_itself_speaks_1_0_whatever_its_client_speaks() -> None:
     """It says so, or servers that go by the letter would take the call for one of 0.3."""
     told = envelope(a2a_server_spoken="0.3", a2a_version="1.0")
     assert await version_of(told) == "0.3"
-    assert await version_of(told, rules=Rules(strict_version=True)) == "0.3"
+    assert await version_of(told, rules=CallRules(strict_version=True)) == "0.3"
 
 
 @pytest.mark.req("VERS-02")
@@ -117,7 +117,7 @@ async def test_a_door_knows_better_than_metadata() -> None:
 
 @pytest.mark.req("VERS-02", "VERS-08")
 async def test_a_server_without_0_3_speaks_it_to_nobody() -> None:
-    off = Rules(legacy=False)
+    off = CallRules(legacy=False)
     assert await version_of(envelope(), rules=off) == "1.0"
     error = await refusal(envelope(a2a_server_spoken="0.3"), rules=off)
     assert error.metadata == {"requestedVersion": "0.3", "supportedVersions": "1.0"}
@@ -139,7 +139,7 @@ async def test_a_server_without_0_3_speaks_it_to_nobody() -> None:
 async def test_who_asks_for_a_version_that_is_spoken_elsewhere_is_told_where(
     told: Credentials, *, strict: bool, says: str
 ) -> None:
-    error = await refusal(told, rules=Rules(strict_version=strict))
+    error = await refusal(told, rules=CallRules(strict_version=strict))
     where = "A2A 0.3 is spoken under /v1, by methods such as message/send, and by the package a2a.v1."
     assert error.message == f"This interface speaks A2A 1.0; the request {says}. {where}"
 

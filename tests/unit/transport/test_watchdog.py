@@ -6,7 +6,7 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from a2a_server.transport.grpc.watchdog import Watchdog
+from a2a_server.serve.watchdog import Watchdog
 
 
 def block_the_loop(seconds: float) -> None:

@@ -19,7 +19,7 @@ from joserfc.jwk import ECKey
 from a2a_server.adapters.clock import SystemClock
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks
 from a2a_server.domain.trace import Trace
-from a2a_server.ports.push_sender import Notice
+from a2a_server.ports.push import Notice
 from examples import webhook_receiver as example
 from tests.support.receivers import Received, hook, notice, receiver, sending
 

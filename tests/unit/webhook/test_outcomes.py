@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.adapters.webhook.outcomes import of_failure, seconds_until
-from a2a_server.ports.push_sender import Outcome
+from a2a_server.ports.push import Outcome
 
 NOW = 1_767_225_600_000  # Thu, 01 Jan 2026 00:00:00 GMT
 HOUR = 3600.0

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from a2a_server.adapters.webhook import connections
 from a2a_server.domain.trace import Trace
+from tests.support.effort import effort
 from tests.support.receivers import BODY, Received, happened, hook, listener, notice, read_request, receiver, sending
 
 
@@ -122,7 +123,7 @@ async def test_connections_are_used_again() -> None:
         assert len({received.connection for received in client.received}) == 1
 
 
-@pytest.mark.parametrize("_", range(20))
+@pytest.mark.parametrize("_", range(effort(3, everything=20)))
 async def test_many_at_once_share_no_connection_and_keep_all(_: int) -> None:
     busy, together = asyncio.Event(), 8
     async with receiver() as client, sending() as sender:
@@ -144,7 +145,7 @@ async def test_many_at_once_share_no_connection_and_keep_all(_: int) -> None:
         )
 
 
-@pytest.mark.parametrize("_", range(20))
+@pytest.mark.parametrize("_", range(effort(3, everything=20)))
 async def test_a_kept_connection_that_closes_is_no_failure(_: int) -> None:
     seen: list[bytes] = []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.adapters.sealing import Sealing, sealing_keys
-from a2a_server.ports.sealing import Unsealable
+from a2a_server.ports.push import Unsealable
 
 OLD, NEW = bytes(range(32)), bytes(range(1, 33))
 looks = st.sampled_from(["", "sealed:1:", "plain:1:", "plain:1:sealed:1:", "sealed:1:0a1b2c3d:"])

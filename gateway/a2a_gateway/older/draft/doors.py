@@ -14,10 +14,8 @@ from typing import Final, cast
 from aiohttp import web
 
 from a2a_gateway.calls import Calls, Told
-from a2a_gateway.cards.cards import doors_at, tenants_of
-from a2a_gateway.cards.forms import Kept
-from a2a_gateway.http.replies import Answering
-from a2a_gateway.http.streams import Writings
+from a2a_gateway.cards.agent_card import CardWriter, doors_at, tenants_of
+from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.draft.errors import CODES, DraftFailure
 from a2a_gateway.older.draft.jsonrpc import DraftJsonRpc
 from a2a_gateway.older.draft.requests import A2A, CONFIG, DISCOVERY
@@ -72,9 +70,9 @@ class DraftDoors:
     """REST and JSON-RPC of the draft."""
 
     def __init__(self, calls: Calls, path: str) -> None:
-        speaking = replace(calls, profile=PROFILE, writings=Writings(PROFILE.codec, PROFILE.last))
+        speaking = replace(calls, profile=PROFILE, events=EventCache(PROFILE.codec, PROFILE.last))
         card = OwnDoors(path)
-        speech = Speech(speaking, _PATHS, Kept(cards.written), dict.fromkeys(_CARDS, card))
+        speech = Speech(speaking, _PATHS, CardWriter(cards.written), dict.fromkeys(_CARDS, card))
         self._path = path
         self._jsonrpc = DraftJsonRpc(speech)
         self._rest = DraftRest(speech, routes())
@@ -89,10 +87,10 @@ class DraftDoors:
         serve = partial(self._serve, path=inner)
         return Place(serve, self._rest.refusal, partial(self._rest.verbs, inner), partial(self._rest.is_public, inner))
 
-    async def _serve(self, request: web.BaseRequest, query: str, path: str) -> Answering:
+    async def _serve(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
         return await self._rest(request, path, query)
 
-    async def _call(self, request: web.BaseRequest, query: str) -> Answering:
+    async def _call(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         if request.method != "POST":
             raise WrongVerb(_POST)
         return await self._jsonrpc(request, query)

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway import jsonrpc
 from a2a_gateway.calls import query_of, versions_asked
-from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from a2a_gateway.older.draft.requests import A2A, of_value
 from a2a_gateway.older.v0_3.answers import Ask, Speech
@@ -36,7 +36,7 @@ class DraftJsonRpc:
 
     speech: Speech
 
-    async def __call__(self, request: web.BaseRequest, query: str) -> Answering:
+    async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         request_id = jsonrpc.NULL
         try:
             value = await jsonrpc.read(request, self.speech.calls.options)
@@ -45,7 +45,7 @@ class DraftJsonRpc:
         except Exception as error:  # noqa: BLE001 - every error has a shape
             return jsonrpc.refusal(self.speech.calls.profile, error, request_id)
 
-    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> Answering:
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
         method = METHODS.get(envelope.method)
         if method is None:
             name = envelope.method[:_LONGEST_NAME]

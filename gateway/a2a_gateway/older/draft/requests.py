@@ -97,7 +97,7 @@ def _of_url(match: Match, query: Query, codec: Codec) -> Request:
 def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
     """What the URL says; `names` are those that the query has for members."""
     faults: list[Violation] = []
-    said = binding.said(match, query, faults)
+    said = binding.url_values(match, query, faults)
     if faults:
         refuse([Violation(names.get(fault.field, fault.field), fault.description) for fault in faults])
     return said

@@ -12,7 +12,7 @@ from google.protobuf.empty_pb2 import Empty
 from a2a_gateway import rest
 from a2a_gateway.calls import query_of, versions_asked
 from a2a_gateway.http import frames
-from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.older.draft.requests import DISCOVERY, request_of
 from a2a_gateway.older.v0_3.answers import Ask, Speech
 from a2a_gateway.requests.headers import accepted_types, stream_type
@@ -28,7 +28,7 @@ class DraftRest:
     speech: Speech
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Answering:
+    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         match, parameters, calls = self.table.match(request.method, path), query_of(query), self.speech.calls
         method, profile, options = match.route.method, calls.profile, calls.options

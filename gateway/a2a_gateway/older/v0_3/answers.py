@@ -19,7 +19,7 @@ from google.protobuf.message import Message
 from a2a_gateway.calls import NOTHING, Beside, Calls, Query, Told
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.replies import Flow
+from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.upstream import CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded
@@ -70,7 +70,7 @@ class Speech:
         except (A2AError, StatusError) as error:
             raise self._respelled(error, ask) from None
 
-    async def stream(self, ask: Ask, frames: Frames) -> Flow:
+    async def stream(self, ask: Ask, frames: Frames) -> StreamReply:
         try:
             return await self.calls.stream(
                 ask.request, ask.query, ask.method, ask.message, frames=frames, beside=ask.beside

@@ -12,9 +12,9 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import code_pb2
 
 from a2a_gateway.calls import Calls, query_of, versions_asked
-from a2a_gateway.cards.forms import Legacy
+from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.cors import ANYBODY
-from a2a_gateway.http.replies import Reply
+from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.older.v0_3.answers import OTHERWISE, Ask, Speech
 from a2a_gateway.older.v0_3.speeches import profile
 from a2a_gateway.requests.binding import bind
@@ -65,7 +65,7 @@ class OldCards:
             raise
         except Exception as error:  # noqa: BLE001 - every error has a shape
             answer = self._refusal(error)
-            answer.fields = [*answer.fields, *(ANYBODY if public else ())]
+            set_headers(answer, ANYBODY if public else ())
             return answer
 
     def verbs(self, path: str) -> Sequence[str]:
@@ -99,7 +99,7 @@ class OldCards:
     def _refusal(self, error: Exception) -> Reply:
         if isinstance(error, WrongVerb):
             reply = self._refusal(A2AError(Reason.METHOD_NOT_ALLOWED, str(error)))
-            reply.fields = [*reply.fields, ("Allow", ", ".join(error.allow))]
+            set_headers(reply, [("Allow", ", ".join(error.allow))])
             return reply
         failure = self.speech.calls.profile.explain(error)
         if failure.reason is Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED:  # which 0.2 knows by its HTTP status only

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from aiohttp import web
 
 from a2a_gateway.calls import Calls
-from a2a_gateway.cards.forms import Legacy
-from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.cards.agent_card import Legacy
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.older.v0_3 import rest, speeches
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc
 from a2a_gateway.older.v0_3.rest import OldRest
@@ -26,7 +26,7 @@ _OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{rest.PREFIX}.*").fullmatch
 class Place(NamedTuple):
     """What is served at a path."""
 
-    serve: Callable[[web.BaseRequest, str], Awaitable[Answering]]
+    serve: Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
     """Answers a request that has this query; what is wrong with it is raised, and `refusal` says it."""
     refusal: Callable[[web.BaseRequest, Exception], Reply]
     verbs: Callable[[], Sequence[str]]
@@ -70,12 +70,12 @@ class OldDoors:
         return _OF_TENANTS(path) is not None
 
     def _place(self, path: str, tenant: str) -> Place:
-        async def serve(request: web.BaseRequest, query: str) -> Answering:
+        async def serve(request: web.BaseRequest, query: str) -> web.StreamResponse:
             return await self._rest(request, path, query, tenant)
 
         return Place(serve, self._rest.refusal, partial(self._rest.table.verbs, path))
 
-    async def _serve_jsonrpc(self, request: web.BaseRequest, query: str, tenant: str) -> Answering:
+    async def _serve_jsonrpc(self, request: web.BaseRequest, query: str, tenant: str) -> web.StreamResponse:
         if request.method != "POST":
             raise WrongVerb(_POST)
         return await self.jsonrpc(request, query, tenant)

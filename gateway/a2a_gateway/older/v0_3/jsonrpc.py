@@ -15,7 +15,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway import jsonrpc
 from a2a_gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
-from a2a_gateway.http.replies import Answering, Reply
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from a2a_gateway.older.v0_3.answers import RPCS, Ask
 from a2a_gateway.older.v0_3.requests import schemes_of_config, schemes_of_send, without_tenant
@@ -69,7 +69,7 @@ class OldJsonRpc:
 
     speeches: Speeches
 
-    async def __call__(self, request: web.BaseRequest, query: str, tenant: str = "") -> Answering:
+    async def __call__(self, request: web.BaseRequest, query: str, tenant: str = "") -> web.StreamResponse:
         """Serve a request at a URL where nothing but 0.3 is spoken."""
         request_id = jsonrpc.NULL
         try:
@@ -90,7 +90,9 @@ class OldJsonRpc:
             return False
         return any(said.strip().startswith("0.3") for said in asked)
 
-    async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str = "") -> Answering:
+    async def serve(
+        self, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str = ""
+    ) -> web.StreamResponse:
         method = _KNOWN.get(envelope.method)
         if method is None:
             name = envelope.method[:_LONGEST_NAME]
@@ -104,7 +106,7 @@ class OldJsonRpc:
 
     async def _call(
         self, method: Method, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str
-    ) -> Answering:
+    ) -> web.StreamResponse:
         profile = self.speeches.plain.calls.profile
         profile.check(versions_asked(request, query))
         if query:
@@ -134,4 +136,6 @@ def _framed(reply: Reply) -> Reply:
     """The same as the one frame of a stream."""
     if reply.status != HTTPStatus.OK:  # which they do look at
         return reply
-    return Reply(b"data: %b\n\n" % reply.body, SSE, reply.fields)
+    assert isinstance(reply.body, bytes)  # noqa: S101 - as replies are made
+    reply.body, reply.content_type = b"data: %b\n\n" % reply.body, SSE
+    return reply

@@ -10,12 +10,11 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from a2a_gateway.openapi.operations import CURSORS, PARAMETERS, referred, refusal_with, resumes, stream_of
-from a2a_gateway.openapi.paths import path_of
-from a2a_gateway.openapi.query import query_of
+from a2a_gateway.openapi.parameters import path_of, query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route
-from a2a_gateway.routing.parameters import is_well_known
 from a2a_gateway.routing.table import Table
+from a2a_gateway.routing.url_fields import is_well_known
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.schema import descriptor_of
 from a2a_server.protocol.enums import KEBAB_STATES, OLD_STATE

@@ -72,7 +72,7 @@ class _Way(NamedTuple):
 def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: int) -> Request:
     """Read a request; what its parts say is checked as far as they could contradict each other."""
     faults: list[Violation] = []
-    said = binding.said(match, query, faults)
+    said = binding.url_values(match, query, faults)
     value = _parsed(body, max_depth) if body and match.route.body else None
     if faults:
         refuse(faults)

@@ -13,7 +13,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_gateway import rest
 from a2a_gateway.calls import Calls, Query, Told, query_of, versions_asked
 from a2a_gateway.http import frames
-from a2a_gateway.http.replies import Answering, Fields, Reply
+from a2a_gateway.http.replies import HeaderPairs, Reply
 from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech
 from a2a_gateway.older.v0_3.bodies import OldSpelling
 from a2a_gateway.older.v0_3.requests import Request, request_of, without_tenant
@@ -50,7 +50,7 @@ class OldRest:
     """The spelling of answers to requests that have none themselves."""
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str, tenant: str = "") -> Answering:
+    async def __call__(self, request: web.BaseRequest, path: str, query: str, tenant: str = "") -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         match, calls = self.table.match(request.method, path), self._calls
         parameters = without_tenant(query_of(query), tenant)
@@ -90,7 +90,7 @@ def _message(speech: Speech, wanted: Request, tenant: str) -> Any:  # noqa: ANN4
     return message
 
 
-def _next_page(told: Told, query: Query) -> Fields:
+def _next_page(told: Told, query: Query) -> HeaderPairs:
     """The array of tasks has no place for a token (LRES-08)."""
     if not isinstance(told.message, pb.ListTasksResponse) or not told.message.next_page_token:
         return ()

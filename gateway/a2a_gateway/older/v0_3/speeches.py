@@ -14,8 +14,8 @@ from aiohttp import web
 from multidict import MultiMapping, istr
 
 from a2a_gateway.calls import Calls
-from a2a_gateway.cards.forms import Legacy
-from a2a_gateway.http.streams import Writings
+from a2a_gateway.cards.agent_card import Legacy
+from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.v0_3.answers import OTHERWISE, Speech
 from a2a_gateway.older.v0_3.bodies import OldSpelling
 from a2a_gateway.older.v0_3.errors import OldFailure
@@ -108,7 +108,7 @@ def _paths(renames: Mapping[str, words.Renames], spelling: Spelling) -> Mapping[
 def _speaking(calls: Calls, spoken: Profile) -> Calls:
     options = calls.options
     header_map = HeaderMap(options.forward_headers, options.forward_well_known, _RENAMED)
-    return replace(calls, profile=spoken, writings=Writings(spoken.codec, spoken.last), header_map=header_map)
+    return replace(calls, profile=spoken, events=EventCache(spoken.codec, spoken.last), header_map=header_map)
 
 
 def _asks_for_extras(headers: MultiMapping[str]) -> bool:

@@ -1,0 +1,177 @@
+"""What is kept of a task; only bytes and values, so that nothing is shared with whoever wrote it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.memory.push import ConfigRow
+from a2a_server.domain.lifecycle import INTERRUPTED
+from a2a_server.domain.paging import Position, TaskFilter
+from a2a_server.domain.reducer import fold
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.records import ARTIFACT, Lease, StoredTurn, TaskHead, Write
+from a2a_server.ports.store import StoredTask
+
+
+class TaskRow:
+    """One task."""
+
+    __slots__ = (
+        "artifacts",
+        "cancel",
+        "configs",
+        "epoch",
+        "head",
+        "lease",
+        "scope",
+        "shelved",
+        "state",
+        "task_id",
+        "turns",
+        "wires",
+    )
+
+    def __init__(self, scope: Scope, task_id: str, head: TaskHead) -> None:
+        self.scope = scope
+        self.task_id = task_id
+        self.head = head
+        self.wires: list[bytes] = []
+        """The log: entry n is at n - 1."""
+        self.artifacts = b""
+        self.shelved = 0
+        """Up to here no entry holds an artifact that `artifacts` lacks."""
+        self.epoch = 0
+        self.lease: Lease | None = None
+        self.turns: dict[int, StoredTurn] | None = None
+        """None when there are none, as with nearly all tasks: what is not there need not be collected as garbage."""
+        self.cancel: bytes | None = None
+        self.state = b""
+        self.configs: dict[str, ConfigRow] | None = None
+        """None as above."""
+
+    @property
+    def number(self) -> int:
+        return len(self.wires)
+
+    def take(self, write: Write) -> None:
+        """Everything of a write that no index knows."""
+        self.wires += [entry.wire for entry in write.entries]
+        self.epoch = write.epoch
+        if write.artifacts is not None:
+            self.artifacts, self.shelved = write.artifacts, self.number
+        elif self.shelved == write.expected and not any(entry.kind == ARTIFACT for entry in write.entries):
+            self.shelved = self.number
+        if write.claim is not None:
+            self.lease = write.claim
+        if write.state is not None:
+            self.state = write.state
+        if write.begin or write.end:
+            self._take_turns(write)
+
+    def _take_turns(self, write: Write) -> None:
+        turns = self.turns or {}
+        for turn in write.begin:
+            turns[turn.number] = turn
+        for number in write.end:
+            turns.pop(number, None)
+        self.turns = turns or None
+        if not turns:
+            self.cancel = None
+
+    def task(self, *, artifacts: bool) -> pb.Task:
+        """The task as it stands, the tail of its log folded in."""
+        if not artifacts:
+            return pb.Task.FromString(self.head.task)
+        task = pb.Task.FromString(self.head.task + self.artifacts)  # halves of a message, concatenated, are the message
+        if self.shelved == len(self.wires):
+            return task
+        tail = (pb.StreamResponse.FromString(wire) for wire in self.wires[self.shelved :])
+        fold(task, (event for event in tail if event.HasField("artifact_update")))  # the head never lags
+        return task
+
+    def record(self) -> StoredTask:
+        return StoredTask(self.task(artifacts=True), self.number, self.epoch, self.state, live=bool(self.turns))
+
+
+class TaskIndex:
+    """One ascending list of (status time, task id) per combination of filters; a list is read from its end."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[Scope, dict[Filter, list[Place]]] = {}
+        self._waiting: dict[int, list[Place]] = {}
+        """Everybody's tasks in each interrupted state; nobody waits in another."""
+
+    def put(self, scope: Scope, task_id: str, old: TaskHead | None, new: TaskHead) -> None:
+        """Move a task to where its new head belongs."""
+        lists = self._scopes.get(scope)
+        if lists is None:
+            lists = self._scopes[scope] = {}
+        if old is not None:
+            if (old.status_ms, old.state, old.context_id) == (new.status_ms, new.state, new.context_id):
+                return
+            place = old.status_ms, task_id
+            for key in filters(old):
+                remove(lists, key, place)
+            if old.state in INTERRUPTED:
+                remove(self._waiting, old.state, place)
+        place = new.status_ms, task_id
+        insert(lists, filters(new), place)
+        if new.state in INTERRUPTED:
+            insert(self._waiting, (new.state,), place)
+
+    def page(self, scope: Scope, wanted: TaskFilter, after: Position | None, limit: int) -> tuple[Sequence[str], int]:
+        """Ids of one page, and the number of tasks on all pages."""
+        places = self._scopes.get(scope, {}).get((wanted.context_id, wanted.state), [])
+        start = 0 if wanted.since_ms is None else bisect_left(places, (wanted.since_ms, ""))
+        end = len(places) if after is None else bisect_left(places, (after.status_ms, after.task_id))
+        page = places[max(start, end - limit) : end]
+        return [task_id for _, task_id in reversed(page)], len(places) - start
+
+    def has_context(self, scope: Scope, context_id: str) -> bool:
+        return (context_id, 0) in self._scopes.get(scope, {})
+
+    def before(self, state: int, before_ms: int) -> Iterator[str]:
+        """Ids of everybody's tasks in an interrupted state since before a time, oldest first."""
+        places = self._waiting.get(state, [])
+        return (task_id for _, task_id in islice(places, bisect_left(places, (before_ms, ""))))
+
+
+_NEAR = 64
+"""How far from its end a list is searched first: what comes in the same millisecond belongs there."""
+
+_Key = TypeVar("_Key")
+Place = tuple[int, str]
+"""Status time and task id."""
+Filter = tuple[str, int]
+"""Context and state; empty and 0 are no filter."""
+
+
+def filters(head: TaskHead) -> Collection[Filter]:
+    """Every filter that a task passes. An empty context or state means no filter, also when the task's own is empty."""
+    context, state = head.context_id, head.state
+    passed = ("", 0), ("", state), (context, 0), (context, state)
+    return passed if context and state else set(passed)
+
+
+def insert(lists: dict[_Key, list[Place]], keys: Iterable[_Key], place: Place) -> None:
+    for key in keys:
+        places = lists.get(key)
+        if places is None:
+            lists[key] = [place]
+        elif places[-1] < place:  # nearly always, as time goes
+            places.append(place)
+        elif len(places) > _NEAR and places[-_NEAR] < place:
+            insort(places, place, len(places) - _NEAR)
+        else:
+            insort(places, place)
+
+
+def remove(lists: dict[_Key, list[Place]], key: _Key, place: Place) -> None:
+    places = lists[key]
+    del places[bisect_left(places, place)]
+    if not places:
+        del lists[key]

@@ -1,0 +1,107 @@
+"""Tasks that nobody works on: the server moves them on its own account, and fails those that wait for input too long.
+
+One sweep serves all that wait, so waiting costs nothing (spec: CANX-02, DURA-02, TIMO, XTRA-04).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import structlog
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.lifecycle import INTERRUPTED
+from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
+from a2a_server.operations.services import Details, Services
+from a2a_server.operations.turns.registry import LiveTurns
+from a2a_server.ports.records import StoredTurn
+from a2a_server.ports.store import StaleWrite, StoredTask, StoreUnavailable
+
+logger = structlog.get_logger()
+
+_BATCH = 100
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+
+
+class IdleTask:
+    """A task without a live turn, as it was read. Every method raises `StaleWrite` when something else was faster."""
+
+    def __init__(self, services: Services, scope: Scope, record: StoredTask, trace: Trace | None = None) -> None:
+        self._services = services
+        self._writer = services.writer(scope, record)
+        self._writer.caused_by(trace)
+
+    async def move(
+        self, state: int, text: str = "", details: Details | None = None, *, ends: Iterable[StoredTurn] = ()
+    ) -> None:
+        """Give it another status, with which turns end."""
+        message = self._services.explain(self._writer, text, details or {}) if text else None
+        self._writer.move(state, self._services.clock.now_ms(), message)
+        await self.end(ends)
+
+    async def ask_again(self, question: pb.Message, *, ends: Iterable[StoredTurn]) -> None:
+        """Put a question anew to whoever answered it."""
+        message = pb.Message()
+        message.CopyFrom(question)
+        message.message_id = self._services.ids.new()
+        self._writer.move(pb.TASK_STATE_INPUT_REQUIRED, self._services.clock.now_ms(), message)
+        await self.end(ends)
+
+    async def end(self, turns: Iterable[StoredTurn]) -> None:
+        """Strike out turns that are over."""
+        self._writer.end(turn.number for turn in turns)
+        await self._writer.settle()
+
+
+class InputTimeouts:
+    """Looks now and then for tasks whose question was never answered."""
+
+    def __init__(self, services: Services, live_turns: LiveTurns, seconds: float) -> None:
+        self._services = services
+        self._live_turns = live_turns
+        self._seconds = seconds
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._seconds:
+            self._task = asyncio.get_running_loop().create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        pause = min(max(self._seconds / 10, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                await self.sweep()
+            except StoreUnavailable:
+                logger.warning("store.unavailable", during="input timeouts")
+            except Exception:
+                logger.exception("input_timeouts.failed")  # the next sweep may succeed
+
+    async def sweep(self) -> None:
+        """Fail every task whose time is up."""
+        before = self._services.clock.now_ms() - int(self._seconds * 1000)
+        for state in sorted(INTERRUPTED):
+            while late := await self._services.store.waiting_since(state, before, _BATCH):
+                for scope, task_id in late:
+                    await self._fail(scope, task_id, state)
+                if len(late) < _BATCH:
+                    break
+
+    async def _fail(self, scope: Scope, task_id: str, state: int) -> None:
+        record = await self._services.store.load(scope, task_id)
+        if record is None or record.task.status.state != state or self._live_turns.find(task_id):
+            return
+        text = f"No input arrived within {self._seconds:g} seconds."
+        details: Details = {"reason": "INPUT_TIMEOUT", "taskId": task_id, "timeoutSeconds": self._seconds}
+        try:
+            await IdleTask(self._services, scope, record).move(pb.TASK_STATE_FAILED, text, details)
+        except StaleWrite:
+            return  # the answer came after all
+        logger.info("task.input_timeout", task_id=task_id, seconds=self._seconds)

@@ -1,0 +1,154 @@
+"""A message that gets a turn: while it waits, when its turn begins, in the store (spec: SEND-13, EXEC-01, DURA-02)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
+from a2a_server.operations.call import Call
+from a2a_server.operations.log.writer import TaskWriter
+from a2a_server.ports.agent import Plan, TurnRequest
+from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.records import StoredTurn
+
+_WITHHELD = "withheld"
+
+
+class TurnInput:
+    """One message, and what is known about its turn."""
+
+    # A class by hand: there is one per send, and what a dataclass writes would not be compiled.
+    __slots__ = ("after", "call", "kept", "key", "number", "plan", "references", "replaces", "request", "rerun")
+
+    def __init__(self, call: Call, request: pb.SendMessageRequest) -> None:
+        self.call = call
+        self.request = request
+        self.plan: Plan | None = None
+        """The agent's plan for a message that starts a task."""
+        self.references: Sequence[pb.Task] = ()
+        """The tasks that the message refers to, as far as its caller may see them."""
+        self.number = 0
+        """The log number of the message."""
+        self.after: int | None = None
+        """A stop with a greater number answers this message; None while it waits for its turn."""
+        self.rerun = False
+        """Whether a restart interrupted the turn and it runs again."""
+        self.key = ""
+        """The key of the receipt it left, by which a repeated send finds it while it waits."""
+        self.replaces: PushConfig | None = None
+        """The push config that the one in the message would replace."""
+        self.kept: pb.Message | None = None
+        """What is kept in place of a message that answers a sensitive request and is for the agent alone (XTRA-04)."""
+
+    def stored(self) -> StoredTurn:
+        """What a later process needs to run this turn again."""
+        header: list[object] = [asdict(self.call.caller), self.call.version, sorted(self.call.extensions)]
+        request = self.request
+        if request.HasField("configuration"):  # a push config in it is registered by now, its secrets sealed
+            request = pb.SendMessageRequest()
+            request.CopyFrom(self.request)
+            request.configuration.ClearField("task_push_notification_config")
+        if self.call.trace is not None:
+            header.append(self.call.trace._asdict())
+        if self.kept is not None:
+            header.append(_WITHHELD)
+            request = pb.SendMessageRequest(message=self.kept)
+        return StoredTurn(self.number, json.dumps(header).encode() + b"\n" + request.SerializeToString())
+
+    def begin(self, writer: TaskWriter, saved: bytes, waiting: Iterable[TurnInput]) -> TurnRequest:
+        """What the agent is told when the turn begins."""
+        call, request, plan = self.call, self.request, self.plan
+        self.plan = None
+        accepted = request.configuration.accepted_output_modes if request.HasField("configuration") else ()
+        return TurnRequest(
+            writer.task_id,
+            writer.context_id,
+            self.number or 1,
+            request.message,
+            request.metadata,
+            partial(_with_last, writer.view(), self, tuple(waiting)),
+            call.caller,
+            self.references,
+            saved,
+            self.rerun,
+            call.scope.tenant,
+            call.version,
+            call.extensions,
+            tuple(accepted) if accepted else (),
+            plan,
+            call.trace,
+        )
+
+
+def recovered(scope: Scope, turn: StoredTurn) -> TurnInput:
+    """The input of a turn that a dead process left behind. One with `kept` cannot run: its message is gone."""
+    header, _, request = turn.request.partition(b"\n")
+    caller, version, extensions, *marks = json.loads(header)
+    trace = next((Trace(**mark) for mark in marks if isinstance(mark, dict)), None)
+    call = Call(Caller(**caller), scope, version, frozenset(extensions), trace=trace)
+    message = pb.SendMessageRequest.FromString(request)
+    found = TurnInput(call, message)
+    found.number = found.after = turn.number
+    found.rerun = True
+    found.kept = message.message if _WITHHELD in marks else None
+    return found
+
+
+def _with_last(view: Callable[[], pb.Task], current: TurnInput, waiting: Iterable[TurnInput]) -> pb.Task:
+    """A message joins the history when it arrives. In its turn it comes last, and those that still wait come later.
+
+    What the history withholds from everybody else the agent sees as it came (XTRA-04).
+    """
+    task, message = view(), current.request.message
+    if task.history and task.history[-1] == message:
+        return task
+    for other in (*(one.kept or one.request.message for one in waiting), current.kept or message):
+        places = (index for index in reversed(range(len(task.history))) if task.history[index] == other)
+        if (place := next(places, None)) is not None:
+            del task.history[place]
+    task.history.append(message)
+    return task
+
+
+class WaitingMessages:
+    """The messages of one task that wait for a turn of their own, or for the running one to take them (SEND-13)."""
+
+    __slots__ = ("_arrived", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: deque[TurnInput] = deque()
+        self._arrived: asyncio.Event | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[TurnInput]:
+        return iter(self._waiting)
+
+    def put(self, message: TurnInput) -> None:
+        self._waiting.append(message)
+        self.wake()
+
+    def take(self) -> TurnInput:
+        """The one that has waited longest."""
+        return self._waiting.popleft()
+
+    def wake(self) -> None:
+        """Let all listeners look again."""
+        if self._arrived is not None:
+            self._arrived.set()
+
+    async def arrival(self) -> None:
+        """Wait until there is a reason to look again."""
+        if self._arrived is None:  # few turns ever listen
+            self._arrived = asyncio.Event()
+        self._arrived.clear()
+        await self._arrived.wait()

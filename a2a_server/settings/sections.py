@@ -1,0 +1,242 @@
+"""Sections of the settings that check themselves: callers and webhooks (spec: GATE-01, AUTN-04, CAPA-02, SSRF-03)."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated, Self
+
+from annotated_types import Ge, Le
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from a2a_server.domain.addresses import Addresses, Network
+from a2a_server.domain.hosts import Hosts
+from a2a_server.domain.webhooks import Policy, ports_of
+from a2a_server.operations.push.delivery import Patience
+from a2a_server.protocol.names import API_KEY
+from a2a_server.protocol.options import Count, NameList, Seconds, split
+from a2a_server.transport.certificates import certificates_fault
+
+HASH = "sha256:"
+DIGITS = 64
+
+_FILE = "file:"
+
+
+def _listed(value: object) -> object:
+    """Read credentials as an environment variable spells them: a JSON array of objects."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('must be a JSON array such as [{"owner": "ann", "hash": "sha256:…"}]') from None
+
+
+def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
+    """Make an error that names another setting than the one being validated."""
+    return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
+
+
+class Credential(BaseModel):
+    """One caller's token or API key, as its hash; `a2ad token` makes both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    owner: str = Field(min_length=1)
+    """The owner whose tasks this caller sees."""
+    hash: SecretStr
+    """`sha256:` and the SHA-256 of the secret in hexadecimal digits."""
+    tenant: str = ""
+    """The tenant that the caller is bound to; empty = any."""
+    extended_card: bool = False
+    """Whether the caller may read the extended agent card."""
+
+    @field_validator("hash")
+    @classmethod
+    def _is_a_hash(cls, value: SecretStr) -> SecretStr:
+        kind, _, digits = value.get_secret_value().partition(":")
+        if kind != "sha256" or len(digits) != DIGITS or not set(digits) <= set("0123456789abcdef"):
+            raise ValueError("must be the sha256:… line that `a2ad token` prints, never the secret itself")
+        return value
+
+    @property
+    def digest(self) -> bytes:
+        return bytes.fromhex(self.hash.get_secret_value().removeprefix(HASH))
+
+
+CredentialList = Annotated[tuple[Credential, ...], BeforeValidator(_listed)]
+
+
+class _TokensFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    tokens: CredentialList = ()
+    api_keys: CredentialList = ()
+
+
+class Auth(BaseModel):
+    """Who may call. Without credentials all callers are one anonymous owner."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tokens: CredentialList = ()
+    """Bearer tokens."""
+    api_keys: CredentialList = ()
+    """API keys."""
+    api_key_header: str = Field(default=API_KEY, pattern=r"^[A-Za-z0-9_-]+$")
+    """The header, or gRPC metadata, in which API keys are sent."""
+    tokens_file: str = ""
+    """A TOML file with more `[[tokens]]` and `[[api_keys]]`, to keep them out of the settings file."""
+
+    @model_validator(mode="after")
+    def _with_file(self) -> Self:
+        if not self.tokens_file:
+            return self
+        try:
+            found = _TokensFile.model_validate(tomllib.loads(Path(self.tokens_file).read_text("utf-8")))
+        except OSError as error:
+            raise wrong("auth.tokens_file", self.tokens_file, f"cannot be read: {error.strerror}") from None
+        except ValueError:
+            message = "must be a TOML file of [[tokens]] and [[api_keys]] with owner and hash"
+            raise wrong("auth.tokens_file", self.tokens_file, message) from None
+        both = {"tokens": self.tokens + found.tokens, "api_keys": self.api_keys + found.api_keys, "tokens_file": ""}
+        return self.model_copy(update=both)
+
+    @property
+    def credentials(self) -> tuple[Credential, ...]:
+        return self.tokens + self.api_keys
+
+
+Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]
+
+
+class Push(BaseModel):
+    """Webhooks. Times are seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    enabled: bool = True
+    """Whether webhooks are delivered. The card says so."""
+    timeout: Annotated[float, Ge(1), Le(300)] = 15.0
+    """How long one attempt may take."""
+    retry_first: Seconds = 1.0
+    """The longest wait before the second attempt. It doubles with each attempt, and the actual wait is random."""
+    retry_most: Seconds = 3600.0
+    """The longest wait between attempts, also when a receiver asks for more with Retry-After."""
+    give_up_after: Count = 20
+    """After how many failed attempts at one webhook its config is parked; see `a2ad push list --parked`."""
+    give_up_age: Seconds = 86_400.0
+    """For how long attempts may fail before the config is parked."""
+    concurrency: Count = 64
+    """How many attempts may run at once."""
+    per_host: Count = 8
+    """How many attempts may run at once at one host."""
+    allow_hosts: NameList = ()
+    """The only hosts that webhooks may name: hook.example, .example for all below it, or addresses; none = all."""
+    deny_hosts: NameList = ()
+    """Hosts that webhooks may not name, in the same spelling."""
+    allow_networks: NameList = ()
+    """Private networks that may be called all the same, such as 10.1.0.0/16."""
+    deny_networks: NameList = ()
+    """Public networks that may not be called."""
+    https_only: bool = True
+    """Whether webhooks must use HTTPS."""
+    ports: NameList = ("443", "80", "1024-65535")
+    """Ports that may be called."""
+    allow_loopback: bool = False
+    """For development: whether webhooks may call this machine itself, also over HTTP. Callers can then reach what
+    listens on it."""
+    issuer: str = ""
+    """The `iss` of signatures; empty = `public_url`, else the URL of the HTTP door, else the address of the gRPC door.
+    """
+    signing_keys: Keys = ()
+    """EC keys on P-256, as PEM or JWK, or file:PATH. The first one signs, all are published; none = no signatures."""
+    secret_keys: Keys = ()
+    """Keys that encrypt tokens and credentials in the store: 32 bytes in base64, or file:PATH. The first one encrypts,
+    all of them decrypt; none = they are stored in the clear."""
+    challenge: bool = False
+    """Whether a receiver must echo a token before its config is accepted."""
+    trust: str = ""
+    """A PEM file with authorities that receivers' certificates may come from, in addition to the system's."""
+
+    @field_validator("ports")
+    @classmethod
+    def _are_ports(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        ports_of(value)
+        return value
+
+    @field_validator("allow_hosts", "deny_hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        Hosts.of(value)
+        return value
+
+    @field_validator("allow_networks", "deny_networks")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        list(_networks(value))
+        return value
+
+    @field_validator("signing_keys", "secret_keys")
+    @classmethod
+    def _from_files(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        return tuple(SecretStr(_read(key.get_secret_value())) for key in value)
+
+    @field_validator("trust")
+    @classmethod
+    def _holds_certificates(cls, value: str) -> str:
+        try:
+            fault = certificates_fault(Path(value).read_bytes()) if value else ""
+        except OSError as error:
+            raise ValueError(f"cannot be read: {error.strerror}") from None
+        if fault:
+            raise ValueError(fault)
+        return value
+
+    @property
+    def policy(self) -> Policy:
+        allow, deny = _networks(self.allow_networks), _networks(self.deny_networks)
+        return Policy(
+            addresses=Addresses.of(allow, deny, loopback=self.allow_loopback),
+            allow_hosts=Hosts.of(self.allow_hosts),
+            deny_hosts=Hosts.of(self.deny_hosts),
+            https_only=self.https_only,
+            ports=ports_of(self.ports),
+        )
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(
+            timeout=self.timeout,
+            retry_first=self.retry_first,
+            retry_most=self.retry_most,
+            give_up_after=self.give_up_after,
+            give_up_age=self.give_up_age,
+            concurrency=self.concurrency,
+            per_host=self.per_host,
+        )
+
+
+def _networks(texts: Sequence[str]) -> Iterator[Network]:
+    for text in texts:
+        try:
+            yield ip_network(text, strict=False)
+        except ValueError:
+            raise ValueError(f"{text[:80]!r}: must be an address or a network, such as 10.1.0.0/16") from None
+
+
+def _read(text: str) -> str:
+    """The text itself, or that of the file which it names."""
+    if not text.startswith(_FILE):
+        return text
+    path = text.removeprefix(_FILE)
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(f"the file {path!r} cannot be read") from None

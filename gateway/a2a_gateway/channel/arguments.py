@@ -1,0 +1,79 @@
+"""The options for the upstream, in the form that grpc.aio wants (spec: DOOR-01)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from a2a_server.protocol.options import ChannelOptions
+
+
+class UnusableOptions(Exception):  # noqa: N818 - a verdict, not a malfunction
+    """The upstream cannot be called as it is configured; the message is for the operator."""
+
+
+def credentials_of(options: ChannelOptions) -> grpc.ChannelCredentials | None:
+    """Read the PEM files; None without TLS."""
+    if not options.secure:
+        return None
+    if bool(options.cert) != bool(options.key):
+        raise UnusableOptions("upstream.cert and upstream.key: need each other")
+    return grpc.ssl_channel_credentials(_pem("ca", options.ca), _pem("key", options.key), _pem("cert", options.cert))
+
+
+def arguments_of(options: ChannelOptions, *, streams: bool = False) -> list[tuple[str, Any]]:
+    """Return the channel arguments for a connection that carries streams, or other calls."""
+    arguments: list[tuple[str, Any]] = [
+        ("grpc.service_config", json.dumps(_service_config(options))),
+        ("grpc.service_config_disable_resolution", 1),  # the name's owner cannot change it
+        ("grpc.use_local_subchannel_pool", 1),  # otherwise equal channels share one connection
+        ("grpc.max_receive_message_length", options.max_message_bytes),
+        ("grpc.max_send_message_length", -1),  # the door bounds what clients send
+        ("grpc.max_metadata_size", _LARGEST_METADATA),
+        ("grpc.absolute_max_metadata_size", _LARGEST_METADATA),
+        ("grpc.keepalive_time_ms", _ms(options.keepalive_time)),
+        ("grpc.keepalive_timeout_ms", _ms(options.keepalive_timeout)),
+        ("grpc.http2.ping_timeout_ms", _ms(options.keepalive_timeout)),  # for gRPC's own pings it is a minute
+        ("grpc.http2.max_pings_without_data", 0),  # otherwise an idle stream is pinged once a minute at most
+        ("grpc.min_reconnect_backoff_ms", _ms(options.connect_timeout)),  # how gRPC's core names the connect timeout
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        ("grpc.dns_min_time_between_resolutions_ms", 1000),
+    ]
+    if streams:
+        arguments += _WINDOW
+    if options.server_name:
+        arguments.append(("grpc.ssl_target_name_override", options.server_name))
+    return arguments
+
+
+def _service_config(options: ChannelOptions) -> dict[str, Any]:
+    config: dict[str, Any] = {"loadBalancingConfig": [{"round_robin": {}}]}
+    if options.health_checks:
+        config["healthCheckConfig"] = {"serviceName": ""}
+    return config
+
+
+def _pem(setting: str, path: str) -> bytes | None:
+    if not path:
+        return None
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise UnusableOptions(f"upstream.{setting}: cannot read {path!r}: {error.strerror}") from None
+    if b"-----BEGIN " not in content:
+        raise UnusableOptions(f"upstream.{setting}: {path!r} is not a PEM file")
+    return content
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+_LARGEST_METADATA = 64 * 1024
+_WINDOW = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 64 * 1024)]
+"""How much a stream may buffer before its reader asks for it. gRPC's default grows to megabytes to be fast over long
+distances; but readers of streams may stop reading, and the buffers of a thousand of them must be bounded."""

@@ -1,0 +1,172 @@
+"""What a failed gRPC call means: for the client, for the log, and whether to try again.
+
+Serves DOOR-01, DOOR-07, GRPC-04, ERRS-06, ERRS-07 and IDEM-01.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final
+
+import grpc
+import structlog
+from google.api import annotations_pb2
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError
+from google.rpc import code_pb2, status_pb2
+from google.rpc.error_details_pb2 import ErrorInfo
+
+from a2a_gateway.upstream import MetadataPairs
+from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded, status_of
+from a2a_server.protocol.names import STATUS_DETAILS
+
+log = structlog.get_logger(__name__)
+
+_FAILED: Final = frozenset({code_pb2.UNKNOWN, code_pb2.INTERNAL})
+_INFO: Final = ErrorInfo.DESCRIPTOR.full_name
+_LONGEST_TEXT: Final = 1000
+
+ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+"""The codes that gRPC itself reports when the upstream does not answer."""
+
+_TOO_LARGE = "message larger than max"
+_TOO_MUCH = "metadata size exceeds"
+_HERE, _HERE_TOO = "CLIENT: ", "Stream removed"
+"""How gRPC marks errors that were found at this end of the call."""
+
+
+def refusal_of(
+    error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[MetadataPairs], MetadataPairs] = tuple
+) -> A2AError | StatusError:
+    """Turn a gRPC error into one for the client.
+
+    `seconds` is the timeout of the call; `told` picks the metadata that the client should see.
+    """
+    trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != STATUS_DETAILS]
+    metadata = told(pairs(error.initial_metadata()))
+    status = _detailed(error)
+    if status is None and (own := _own(error, seconds)) is not None:
+        return StatusError(status_of(own), trailers, metadata) if trailers or metadata else own
+    said = status or status_pb2.Status(code=error.code().value[0], message=error.details() or "")
+    return StatusError(_discreet(said), trailers, metadata)
+
+
+def _own(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | None:
+    """Reword errors that gRPC itself reports, at this end or the upstream's, for the client."""
+    code, text = error.code(), error.details() or ""
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return away()  # gRPC's own text names the addresses that it has tried
+    if code is grpc.StatusCode.DEADLINE_EXCEEDED and seconds is not None:
+        return deadline_exceeded(seconds)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
+        return _too_large(text)
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_MUCH in text:
+        return _too_much(text)
+    return None
+
+
+def _discreet(status: status_pb2.Status) -> status_pb2.Status:
+    """Log an unexpected error and hide its text: servers often put the text of an exception there."""
+    if status.code not in _FAILED or any(packed.TypeName() == _INFO for packed in status.details):
+        return status
+    incident = secrets.token_hex(8)
+    text = status.message[:_LONGEST_TEXT]
+    log.error("upstream.failed", incident=incident, code=code_pb2.Code.Name(status.code), text=text)
+    return status_of(A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}))
+
+
+def is_answer(error: grpc.aio.AioRpcError) -> bool:
+    """Whether the upstream itself has answered. Errors that gRPC reports at this end have no details."""
+    return error.code() not in ABSENT or _detailed(error) is not None
+
+
+def away() -> A2AError:
+    """No server answers, or none that serves."""
+    return A2AError(Reason.UNAVAILABLE, "The agent's server cannot be reached now.", retry_after=1)
+
+
+def garbled(kind: str) -> A2AError:
+    """The upstream has sent something that is not in the protocol."""
+    return A2AError(Reason.INTERNAL, f"The agent's server did not answer with a well-formed {kind}.")
+
+
+def _too_large(text: str) -> A2AError:
+    if _HERE in text:
+        return A2AError(Reason.INTERNAL, "The answer is larger than this gateway takes.")
+    return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server takes.")
+
+
+def _too_much(text: str) -> A2AError:
+    if text.startswith(_HERE_TOO):
+        return A2AError(Reason.INTERNAL, "The answer's metadata is more than this gateway takes.")
+    return A2AError(Reason.HEADERS_TOO_LARGE, "The headers are more than the agent's server takes.")
+
+
+def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
+    for name, value in pairs(error.trailing_metadata()):
+        if name == STATUS_DETAILS and isinstance(value, bytes):
+            try:
+                status = status_pb2.Status.FromString(value)
+            except DecodeError:
+                return None
+            return status if status.code else None
+    return None
+
+
+def pairs(metadata: grpc.aio.Metadata | None) -> MetadataPairs:
+    """Return metadata as plain pairs, in order."""
+    return tuple(metadata or ())
+
+
+_LONGEST_REASON: Final = 300
+
+log = structlog.get_logger(__name__)
+
+
+class Reachability:
+    """Logs when one address becomes unreachable, and when it is back: once per change.
+
+    This is for the operator. Clients see neither the address nor gRPC's reason.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._away = False
+
+    def answered(self) -> None:
+        if self._away:
+            self._away = False
+            log.warning("upstream.back", address=self._address)
+
+    def lost(self, reason: str) -> None:
+        if not self._away:
+            self._away = True
+            log.warning("upstream.unavailable", address=self._address, reason=reason[:_LONGEST_REASON])
+
+    def failed(self, error: grpc.aio.AioRpcError) -> None:
+        """Tell a call that was not answered from one that was refused or took too long."""
+        if is_answer(error):
+            self.answered()
+        elif error.code() is grpc.StatusCode.UNAVAILABLE:
+            self.lost(error.details() or "")
+
+
+FIRST_PAUSE = 0.05
+"""How many seconds to wait before the second attempt. The pause doubles before each further one."""
+
+
+def pauses(attempts: int) -> Iterator[float]:
+    """Yield the pause after each attempt; 0 after the last. Random, so that callers do not all return at once."""
+    for number in range(attempts - 1):
+        yield FIRST_PAUSE * 2**number * random.uniform(0.8, 1.2)  # noqa: S311 - only to spread
+    yield 0.0
+
+
+@lru_cache(maxsize=256)
+def is_read(method: MethodDescriptor) -> bool:
+    """Whether the annotation says GET. Such a call changes nothing, so it may be repeated (IDEM-01)."""
+    rule = method.GetOptions().Extensions[annotations_pb2.http]
+    return bool(rule.WhichOneof("pattern") == "get")

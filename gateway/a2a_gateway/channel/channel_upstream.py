@@ -1,0 +1,144 @@
+"""Calls over channels: deadlines, retries, readiness (spec: DOOR-01, DOOR-07)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any, cast
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc_health.v1 import health_pb2
+
+from a2a_gateway.channel.call_failures import ABSENT, garbled, is_read, pairs, pauses, refusal_of
+from a2a_gateway.channel.channel_stream import ChannelStream, StreamRequest
+from a2a_gateway.channel.endings import EndCheck
+from a2a_gateway.channel.endpoints import Endpoint, Endpoints
+from a2a_gateway.channel.event_numbers import EventNumbers
+from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.names import CURRENT
+from a2a_server.protocol.options import ChannelOptions
+
+PATIENCE = 2.0
+"""How many seconds the upstream has to answer a health check."""
+
+FRESH = 0.5
+"""How many seconds the answer to a health check is reused."""
+
+FAREWELL = 1.0
+"""How many seconds readers have to receive the end of their streams."""
+
+_CHECK = "/grpc.health.v1.Health/Check"
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+
+
+class ChannelUpstream:
+    """Calls any A2A server that speaks gRPC."""
+
+    def __init__(self, options: ChannelOptions, *, keep_open_on_input: bool = False) -> None:
+        """`keep_open_on_input`: whether the upstream keeps streams open when a task asks for input."""
+        self._options = options
+        self._end_check = EndCheck(keep_open_on_input=keep_open_on_input)
+        self._endpoints = Endpoints(options)
+        self._streams: set[ChannelStream] = set()
+        self._ready = False
+        self._asked = float("-inf")
+
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
+        """Make a call. One that changes nothing is repeated while the upstream is away; a send never is."""
+        options, reads = self._options, is_read(method)
+        seconds = context.timeout
+        if seconds is None:
+            seconds = options.read_timeout if reads else options.call_timeout
+        deadline = time.monotonic() + seconds
+        wire, metadata = request.SerializeToString(), metadata_of(context)
+        for pause in pauses(options.attempts if reads else 1):
+            try:
+                return await self._call(method, wire, metadata, deadline)
+            except grpc.aio.AioRpcError as error:
+                may_help = error.code() is grpc.StatusCode.UNAVAILABLE and time.monotonic() + pause < deadline
+                if not pause or not may_help:
+                    raise refusal_of(error, seconds) from None
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _call(
+        self, method: MethodDescriptor, request: bytes, metadata: MetadataPairs, deadline: float
+    ) -> UpstreamAnswer:
+        patience = min(self._options.connect_timeout, deadline - time.monotonic())
+        endpoint, connection = await self._endpoints.connection("reads" if is_read(method) else "sends", patience)
+        connection.calls += 1
+        try:
+            call = connection.unary(method)(request, timeout=deadline - time.monotonic(), metadata=metadata)
+            answer = await call
+            metadata, trailers = pairs(await call.initial_metadata()), pairs(await call.trailing_metadata())
+        except grpc.aio.AioRpcError as error:
+            endpoint.reachability.failed(error)
+            raise
+        finally:
+            connection.calls -= 1
+        endpoint.reachability.answered()
+        kind = GetMessageClass(method.output_type)
+        try:
+            return Answer(kind.FromString(answer), metadata, trailers)
+        except DecodeError:
+            raise garbled(method.output_type.full_name) from None
+
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> ChannelStream:
+        metadata, timeout = metadata_of(context), context.timeout
+        numbers = EventNumbers(method, metadata)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        return ChannelStream(
+            self._endpoints,
+            self._options,
+            StreamRequest(method, request.SerializeToString(), numbers.ask(metadata), timeout, deadline),
+            numbers,
+            self._streams,
+            # Only older versions mark the event that ends a stream.
+            end_check=None if context.spoken == CURRENT else self._end_check,
+        )
+
+    async def ready(self) -> bool:
+        """Whether any address serves: by grpc.health.v1, or, without that service, by answering at all."""
+        if time.monotonic() - self._asked >= FRESH:
+            self._ready = any(await asyncio.gather(*map(_serves, self._endpoints)))
+            self._asked = time.monotonic()
+        return self._ready
+
+    async def close(self) -> None:
+        """End open streams with an error that asks clients to return, then close the channels."""
+        error = A2AError(Reason.UNAVAILABLE, "The gateway is stopping.", retry_after=1)
+        streams = list(self._streams)
+        await asyncio.gather(*(stream.cut(error) for stream in streams if stream.cut is not None))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL):
+                await asyncio.gather(*(stream.ended.wait() for stream in streams))
+        await self._endpoints.close()
+
+
+async def _serves(endpoint: Endpoint) -> bool:
+    endpoint.state()  # replaces a channel that has not connected for long
+    try:
+        answer = await cast("Any", endpoint.channel.unary_unary(_CHECK))(b"", timeout=PATIENCE)
+    except grpc.aio.AioRpcError as error:
+        endpoint.reachability.failed(error)
+        if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+            endpoint.reachability.lost(f"no sign of life within {PATIENCE:g} seconds")
+        return error.code() not in ABSENT
+    endpoint.reachability.answered()
+    try:
+        return health_pb2.HealthCheckResponse.FromString(answer).status == _SERVING
+    except DecodeError:
+        return False
+
+
+def metadata_of(context: CallContext) -> MetadataPairs:
+    """Return metadata as gRPC wants it: pairs."""
+    flat: list[tuple[str, str | bytes]] = []
+    for mapping in (context.metadata, context.binary):
+        flat += [(name, value) for name, values in mapping.items() for value in values]
+    return flat

@@ -1,0 +1,148 @@
+"""The numbers of a2ad's events, which travel inside the events over a channel (spec: RPLY-01, RPLY-05)."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import NamedTuple
+
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError
+
+from a2a_gateway.channel.call_failures import garbled, is_read
+from a2a_gateway.upstream import MetadataPairs
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.names import CURSOR, EXTENSIONS, REPLAY_URI
+
+_EVENT = pb.StreamResponse.DESCRIPTOR.full_name
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_LARGEST = 2**53
+_DOUBLE = struct.Struct("<d")
+_SEVEN_BITS = 0x7F
+_MORE = 0x80
+
+
+class NumberedItem(NamedTuple):
+    """One message of a stream, and its number; 0 when it has none."""
+
+    number: int
+    wire: bytes
+
+
+class EventNumbers:
+    """Asks the upstream for the replay extension on every stream; servers that do not know it ignore it (EXTN-02).
+
+    The numbers are removed again if the client did not ask for them, so that it sees the same as without a channel.
+    """
+
+    def __init__(self, method: MethodDescriptor, metadata: MetadataPairs) -> None:
+        self._possible = method.output_type.full_name == _EVENT
+        self._wanted = any(name == EXTENSIONS and REPLAY_URI in _uris(value) for name, value in metadata)
+        given = {value for name, value in metadata if name == CURSOR and value}
+        self.cursors = given if self._possible and is_read(method) else set()
+        """The event numbers that the client gives as its last; a valid request gives one."""
+        self.active = False
+        """Whether the upstream has activated the extension, which it reports before the first item."""
+
+    def ask(self, metadata: MetadataPairs) -> MetadataPairs:
+        """Return the metadata to send."""
+        return metadata if self._wanted or not self._possible else [*metadata, (EXTENSIONS, REPLAY_URI)]
+
+    def answered(self, metadata: MetadataPairs) -> MetadataPairs:
+        """Note whether the upstream has activated the extension; return the metadata for the client."""
+        self.active = False
+        told: list[tuple[str, str | bytes]] = []
+        for name, value in metadata:
+            uris = _uris(value) if name == EXTENSIONS else ()
+            self.active = self.active or REPLAY_URI in uris
+            if REPLAY_URI not in uris or self._wanted:
+                told.append((name, value))
+            elif left := ", ".join(uri for uri in uris if uri != REPLAY_URI):
+                told.append((name, left))
+        return told
+
+    def check(self) -> None:
+        """Refuse to resume if the upstream would start over and the client would miss events without knowing."""
+        if self.active or not self.cursors:
+            return
+        text, *more = self.cursors
+        if more or not (isinstance(text, str) and _NUMBER.fullmatch(text)):
+            refuse([Violation(CURSOR, "must be the number of an event that a stream has shown, such as 17, or 0")])
+        text = "Last-Event-ID: the agent's server does not replay events; a2ad does with replay_extension = true."
+        raise A2AError(Reason.UNSUPPORTED_OPERATION, text)
+
+    def read(self, wire: bytes) -> NumberedItem:
+        """Return an event with its number."""
+        if not self.active:
+            return NumberedItem(0, wire)
+        found = _behind(wire) or _inside(wire)
+        return NumberedItem(found.number, wire) if self._wanted else found
+
+
+def _behind(wire: bytes) -> NumberedItem | None:
+    """Read the number where a2ad adds it to an event without other metadata: at the very end."""
+    mark = _MARKS.get(wire[:1])
+    if mark is None or not wire.endswith(mark, 0, -_DOUBLE.size):
+        return None
+    start = _start(wire)
+    if start is None:
+        return None
+    content = wire[start : -len(mark) - _DOUBLE.size]
+    return NumberedItem(_whole(_DOUBLE.unpack(wire[-_DOUBLE.size :])[0]), wire[:1] + _varint(len(content)) + content)
+
+
+def _inside(wire: bytes) -> NumberedItem:
+    """Read the number wherever it is."""
+    try:
+        event = pb.StreamResponse.FromString(wire)
+    except DecodeError:
+        raise garbled(_EVENT) from None
+    kind = event.WhichOneof("payload")
+    update = getattr(event, kind) if kind else None
+    if update is None or REPLAY_URI not in update.metadata.fields:
+        return NumberedItem(0, wire)
+    fields = update.metadata.fields
+    number = _whole(fields[REPLAY_URI].number_value)
+    del fields[REPLAY_URI]
+    if not fields:
+        update.ClearField("metadata")
+    return NumberedItem(number, event.SerializeToString())
+
+
+def _uris(value: str | bytes) -> tuple[str, ...]:
+    return tuple(uri.strip() for uri in value.split(",")) if isinstance(value, str) else ()
+
+
+def _whole(number: float) -> int:
+    return int(number) if 0 < number < _LARGEST and number.is_integer() else 0
+
+
+def _start(wire: bytes) -> int | None:
+    """Return where the content of the first submessage begins; None unless it is the only one."""
+    length = shift = 0
+    for position in range(1, min(len(wire), 6)):
+        length |= (wire[position] & _SEVEN_BITS) << shift
+        shift += 7
+        if not wire[position] & _MORE:
+            return position + 1 if position + 1 + length == len(wire) else None
+    return None
+
+
+def _varint(number: int) -> bytes:
+    digits = []
+    while number > _SEVEN_BITS:
+        digits.append(number & _SEVEN_BITS | _MORE)
+        number >>= 7
+    return bytes((*digits, number))
+
+
+def _mark(kind: str) -> tuple[bytes, bytes]:
+    """Return the first byte of such an event, and the bytes of its metadata up to the number."""
+    event = pb.StreamResponse()
+    getattr(event, kind).metadata[REPLAY_URI] = 1
+    wire = event.SerializeToString()
+    return wire[:1], wire[_start(wire) : -_DOUBLE.size]
+
+
+_MARKS = dict(_mark(field.name) for field in pb.StreamResponse.DESCRIPTOR.fields)
