@@ -50,7 +50,8 @@ def reader(plain: Function) -> Function:
 
 
 def _read(value: JsonObject, message: v03.Message, plain: Function) -> None:
-    request, faults = value[_MEMBER], None
+    request = value[_MEMBER]
+    faults: Faults | None = None
     try:
         plain(value, message)
     except Faults as found:
@@ -118,7 +119,8 @@ def _original(written: JsonObject) -> JsonObject:
 
 def read_tool_part(value: JsonObject, part: v03.Part) -> None:
     """Read a part of one of these kinds; what it says is data, whatever its members are."""
-    kind, metadata, faults = value["kind"], value.get("metadata"), None
+    kind, metadata = value["kind"], value.get("metadata")
+    faults: Faults | None = None
     if kind == _RESULT and type(value.get(_ID)) is not str:
         faults = complain(faults, f".{_ID}", "a string", value.get(_ID))
     try:

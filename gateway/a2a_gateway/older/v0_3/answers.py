@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -109,7 +109,7 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
     context = calls.context(ask.request, ask.query)
     try:
         async with asyncio.timeout(context.timeout):
-            pages = [page async for page in _pages(calls, ask.message, context)]
+            pages = await _pages(calls, ask.message, context)
     except TimeoutError:
         raise deadline_exceeded(context.timeout or 0) from None
     whole = pb.ListTaskPushNotificationConfigsResponse(configs=chain.from_iterable(page.configs for page, _ in pages))
@@ -118,16 +118,17 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
 
 async def _pages(
     calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
-) -> AsyncIterator[tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]]:
+) -> Sequence[tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]]:
     wanted = pb.ListTaskPushNotificationConfigsRequest()
     wanted.CopyFrom(first)
     wanted.page_size = _PAGE
+    pages = []
     for _ in range(_MOST_PAGES):
         page, answer = await _page(calls, wanted, context)
-        yield page, answer
+        pages.append((page, answer))
         wanted.page_token = page.next_page_token
         if not wanted.page_token:
-            return
+            return pages
     raise A2AError(Reason.INVALID_AGENT_RESPONSE, f"The list has more than {_MOST_PAGES} pages.")
 
 
