@@ -11,8 +11,8 @@ from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.task_stream import TaskStreams
-from a2a_server.operations.push.delivery import PushOptions
-from a2a_server.operations.push.desk import PushDesk
+from a2a_server.operations.push.configs import ConfigIntake
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
 from a2a_server.operations.rpc.push_configs import (
@@ -67,7 +67,7 @@ class Core:
             slots=Slots(limits),
             observers=observers,
             leases=Leases(clock, uuid.uuid4().hex),
-            desk=PushDesk(delivery) if delivery is not None else None,
+            desk=ConfigIntake(delivery) if delivery is not None else None,
             relay=(
                 PushRelay(store, clock, delivery, history_cap=history, keep_open_on_input=keep_open_on_input)
                 if delivery is not None

@@ -29,7 +29,7 @@ from a2a_gateway.http.drain import Drainable
 from a2a_gateway.http.server import HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import SystemClock
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort

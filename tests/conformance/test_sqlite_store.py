@@ -13,7 +13,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import writer
-from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.adapters.sqlite.schema import queries
 from a2a_server.ports.push import ConfigFilter, FailedAttempt
 from a2a_server.ports.records import Lease, Receipt, TaskHead
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery

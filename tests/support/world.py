@@ -13,12 +13,11 @@ from google.rpc import error_details_pb2, status_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2_grpc
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import Anonymous, SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials

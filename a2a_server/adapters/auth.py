@@ -13,19 +13,19 @@ from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import AUTHORIZATION
 
 LONGEST = 4096
-"""Longer values are no credentials of ours and not worth hashing."""
+"""Characters. Longer values cannot be credentials and are not hashed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """One credential: the SHA-256 of it, and who presents it."""
+    """One credential: its SHA-256, and whose it is."""
 
     digest: bytes
     caller: Caller
 
 
 class StaticAuthenticator:
-    """Knows callers by secrets; what is presented must be right, all of it, and name one caller."""
+    """Knows callers by their secrets. All credentials of a request must be right and belong to one caller."""
 
     required = True
 
@@ -43,7 +43,7 @@ class StaticAuthenticator:
             found += [_find(self._api_keys, key) for key in credentials.metadata.get(self._header.lower(), ())]
         callers = set(found)
         if len(callers) != 1 or (caller := callers.pop()) is None:
-            # Nothing presented, a wrong one, two that disagree: one answer for all of them.
+            # No credential, a wrong one, or two of different callers: the answer is the same.
             message = "The request needs valid credentials."
             raise A2AError(Reason.UNAUTHENTICATED, message, metadata={"challenge": self._challenge})
         return caller
@@ -55,7 +55,7 @@ def _bearer(value: str) -> str:
 
 
 def _find(secrets: Iterable[Secret], presented: str) -> Caller | None:
-    """Compare with every secret to the end, so that the time taken tells nothing about any."""
+    """Compare with every secret, so that the time taken reveals nothing."""
     digest = hashlib.sha256(presented[:LONGEST].encode(errors="replace")).digest()
     caller = None
     for secret in secrets:
