@@ -108,8 +108,7 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
         return await _plainly(speech, ask)
     context = calls.context(ask.request, ask.query)
     try:
-        async with asyncio.timeout(context.timeout):
-            pages = await _pages(calls, ask.message, context)
+        pages = await asyncio.wait_for(_pages(calls, ask.message, context), context.timeout)
     except TimeoutError:
         raise deadline_exceeded(context.timeout or 0) from None
     whole = pb.ListTaskPushNotificationConfigsResponse(configs=chain.from_iterable(page.configs for page, _ in pages))
