@@ -15,7 +15,7 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation
-from a2a_server.protocol.names import COMPAT
+from a2a_server.protocol.names import COMPAT, JSON
 
 WRAPPED: Final = "data_part_compat"
 """Marks data that is no object and was wrapped as `{"value": …}`. The official SDK uses the same name: its 0.3
@@ -24,7 +24,6 @@ compatibility layer unwraps what is marked so, and marks what it wraps."""
 _MEDIA_TYPE: Final = "mediaType"
 _FILENAME: Final = "filename"
 _VALUE: Final = "value"
-_JSON: Final = "application/json"
 
 Found = list[Violation]
 """What leaves nothing to map, in the spelling of the 0.3 proto, such as `request.content[0].file` (ERRS-05)."""
@@ -146,7 +145,7 @@ def _keep(legacy: v03.Part, part: pb.Part) -> None:
 
 def _is_implied(part: pb.Part, media_type: str) -> bool:
     """Whether this is what data is anyway, so that it need not be kept."""
-    return media_type == _JSON and part.HasField("data")
+    return media_type == JSON and part.HasField("data")
 
 
 # The SDKs for Python and Go put base64 *text* into 0.3's bytes field, the one for JavaScript the bytes themselves. They

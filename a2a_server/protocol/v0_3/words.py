@@ -24,7 +24,7 @@ from a2a_server.protocol.codec.faults import Faults, key_path
 from a2a_server.protocol.codec.schema import Dialect, Spellings, descriptor_of
 from a2a_server.protocol.enums import DRAFT_STATES, KEBAB_STATES, PLAIN_ROLES, PROTO_ROLES, PROTO_STATES
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, status_of
-from a2a_server.protocol.names import COMPAT
+from a2a_server.protocol.names import COMPAT, EXTENSIONS, OLD_EXTENSIONS
 from a2a_server.protocol.v0_3.parts import Found
 
 Words = Callable[[str], str]
@@ -104,7 +104,7 @@ IDS: Final[Mapping[str, Renames]] = MappingProxyType(
     }
 )
 """The same over JSON-RPC, where requests have ids in place of names."""
-_EXTENSIONS: Final = renames(**{"a2a-extensions": "x-a2a-extensions"})
+_EXTENSIONS: Final = renames(**{EXTENSIONS: OLD_EXTENSIONS})
 """Of metadata, which every RPC has over gRPC."""
 
 
