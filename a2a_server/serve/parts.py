@@ -27,9 +27,11 @@ from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import PushAdmin
 from a2a_server.ports.store import Store, StoreRefused
-from a2a_server.protocol import dialects
+from a2a_server.protocol.draft.json import DRAFT as DRAFT_JSON
+from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
-from a2a_server.protocol.v0_3.options import Options as CompatOptions
+from a2a_server.protocol.v0_3.json import kind_json
+from a2a_server.protocol.v0_3.requests import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.sections import Push
@@ -111,9 +113,9 @@ class UnusableKeys(Exception):  # noqa: N818 - a verdict on the settings
 def forms_of() -> Mapping[str, WebhookForm]:
     """How webhooks look to the clients of each version (CONF-36)."""
     return {
-        CURRENT: WebhookForm(A2A_JSON, dialects.V1.codec.encode),
-        LEGACY: WebhookForm(JSON, dialects.KIND.codec.encode, whole=True),
-        DRAFT: WebhookForm(A2A_JSON, dialects.DRAFT.codec.encode, dialects.DRAFT.last.encode),
+        CURRENT: WebhookForm(A2A_JSON, V1.encode),
+        LEGACY: WebhookForm(JSON, kind_json().codec.encode, whole=True),
+        DRAFT: WebhookForm(A2A_JSON, DRAFT_JSON.codec.encode, DRAFT_JSON.last.encode),
     }
 
 

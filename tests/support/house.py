@@ -40,7 +40,7 @@ from a2a_server.operations.services import Ids
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.operations.turns.turn_input import TurnInput
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
-from a2a_server.protocol.v0_3.options import Options as OldOptions
+from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
