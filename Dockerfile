@@ -32,7 +32,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
     python3 -m pip --python /opt/a2a/bin/python install --no-compile --no-deps .
 
-# The modules that every call runs through are compiled. With COMPILED= they stay Python: slower, but without a compiler.
+# Modules on the hot path are compiled. With COMPILED= they stay Python: slower, but no compiler is needed.
 ARG COMPILED=1
 COPY deploy/compile.py deploy/compile.py
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
