@@ -43,7 +43,7 @@ class Request(NamedTuple):
     """A request of 1.0, as 0.3 spells it."""
 
     rpc: MethodDescriptor
-    value: object
+    value: Any
     spelling: OldSpelling | None = None
     """The spelling of the body; None: it could be either."""
     beside: Callable[[Any], Beside] = nothing
