@@ -5,19 +5,40 @@ from __future__ import annotations
 import hashlib
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from a2a_server import __version__
-from a2a_server.cli.configuration import CONFIG_HELP, Unusable, settings_from
+from a2a_server.cli.configuration import CONFIG, Unusable, effective, example_file, options, setting, settings_from
 from a2a_server.cli.push import push
 
 if TYPE_CHECKING:
     from a2a_server.cli.health import HealthOptions  # with gRPC
 
-PROFILE_HELP = "Another profile to speak, besides 1.0 and 0.3: draft, served under /draft.  [default: none]"
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _joined(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
+    """The value of an option that may be repeated, each time with several names."""
+    return ",".join(names) or None
+
+
+PROCESS = options(
+    setting(
+        *("--profile", "gateway.profiles", "NAME"),
+        "Another profile to speak, besides 1.0 and 0.3: draft, served under /draft.  [default: none]",
+        multiple=True,
+        callback=_joined,
+    ),
+    CONFIG,
+    setting(
+        *("--log-level", "log.level", "LEVEL"),
+        "Log events from this level on: debug, info, warning or error.  [default: info]",
+    ),
+    setting("--log-format", "log.format", "FORMAT", "How to write the log: auto, console or json.  [default: auto]"),
+)
+"""What every command takes that keeps running."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,31 +53,13 @@ def main() -> None:
 
 @main.command()
 @click.argument("agent", required=False, metavar="[MODULE:AGENT]")
-@click.option("--grpc", metavar="HOST:PORT", help="Where the gRPC door listens.  [default: 127.0.0.1:50051]")
-@click.option(
-    "--http", metavar="HOST:PORT", help="Where the HTTP door listens; none = no HTTP door.  [default: 127.0.0.1:8080]"
-)
-@click.option(
-    "--store", metavar="URL", help="Where tasks are kept: memory: or sqlite:///PATH.  [default: sqlite:///a2a.db]"
-)
-@click.option("--public-grpc", metavar="HOST:PORT", help="Where clients reach the gRPC door, for the agent card.")
-@click.option("--public-url", metavar="URL", help="Where clients reach the HTTP door, for the agent card.")
-@click.option("--profile", "profiles", multiple=True, metavar="NAME", help=PROFILE_HELP)
-@click.option("--config", metavar="PATH", help=CONFIG_HELP)
-@click.option(
-    "--log-level",
-    metavar="LEVEL",
-    help="Log events from this level on: debug, info, warning or error.  [default: info]",
-)
-@click.option("--log-format", metavar="FORMAT", help="How to write the log: auto, console or json.  [default: auto]")
-def serve(
-    *,
-    profiles: tuple[str, ...],
-    config: str | None,
-    log_level: str | None,
-    log_format: str | None,
-    **flags: str | None,
-) -> None:
+@setting("--grpc", "grpc", "HOST:PORT", "Where the gRPC door listens.  [default: 127.0.0.1:50051]")
+@setting("--http", "http", "HOST:PORT", "Where the HTTP door listens; none = no HTTP door.  [default: 127.0.0.1:8080]")
+@setting("--store", "store", "URL", "Where tasks are kept: memory: or sqlite:///PATH.  [default: sqlite:///a2a.db]")
+@setting("--public-grpc", "public_grpc", "HOST:PORT", "Where clients reach the gRPC door, for the agent card.")
+@setting("--public-url", "public_url", "URL", "Where clients reach the HTTP door, for the agent card.")
+@PROCESS
+def serve(*, config: str | None, **flags: str | None) -> None:
     """Serve an agent until SIGTERM or Ctrl-C.
 
     MODULE is the name of a module, or a path such as examples/echo.py. AGENT is a variable in it; the default is
@@ -68,47 +71,23 @@ def serve(
     a2ad serve examples/echo.py --store memory:
     a2ad serve my_package.agents:concierge --grpc 127.0.0.1:9000
     """  # noqa: D301 - click wants the character
-    told = {"gateway": {"profiles": _listed(profiles)}, "log": {"level": log_level, "format": log_format}}
-    loaded = settings_from({**flags, **told}, config)
+    loaded = settings_from(flags, config)
     from a2a_server.cli.process import run  # noqa: PLC0415 - gRPC takes a while, and --help should not
 
     run(loaded.settings)
 
 
 @main.command()
-@click.option(
-    "--upstream", "addresses", metavar="HOST:PORT", help="The gRPC server to call; separate several with commas."
+@setting("--upstream", "upstream.addresses", "HOST:PORT", "The gRPC server to call; separate several with commas.")
+@click.option("--tls", "upstream__tls", is_flag=True, default=None, help="Use TLS for the upstream.")
+@setting("--ca", "upstream.ca", "PATH", "PEM file with the authorities to trust with --tls.  [default: the system's]")
+@setting("--http", "http", "HOST:PORT", "Where the gateway listens.  [default: 127.0.0.1:8080]")
+@setting("--public-url", "public_url", "URL", "Where clients reach the gateway, for the agent card.")
+@setting(
+    "--card", "gateway.card", "PATH", "JSON file with the public card, for upstreams that do not serve it over gRPC."
 )
-@click.option("--tls", is_flag=True, default=None, help="Use TLS for the upstream.")
-@click.option(
-    "--ca", metavar="PATH", help="PEM file with the authorities to trust with --tls.  [default: the system's]"
-)
-@click.option("--http", metavar="HOST:PORT", help="Where the gateway listens.  [default: 127.0.0.1:8080]")
-@click.option("--public-url", metavar="URL", help="Where clients reach the gateway, for the agent card.")
-@click.option(
-    "--card", metavar="PATH", help="JSON file with the public card, for upstreams that do not serve it over gRPC."
-)
-@click.option("--profile", "profiles", multiple=True, metavar="NAME", help=PROFILE_HELP)
-@click.option("--config", metavar="PATH", help=CONFIG_HELP)
-@click.option(
-    "--log-level",
-    metavar="LEVEL",
-    help="Log events from this level on: debug, info, warning or error.  [default: info]",
-)
-@click.option("--log-format", metavar="FORMAT", help="How to write the log: auto, console or json.  [default: auto]")
-def gateway(  # noqa: PLR0913 - the options
-    *,
-    addresses: str | None,
-    tls: bool | None,
-    ca: str | None,
-    http: str | None,
-    public_url: str | None,
-    card: str | None,
-    profiles: tuple[str, ...],
-    config: str | None,
-    log_level: str | None,
-    log_format: str | None,
-) -> None:
+@PROCESS
+def gateway(*, config: str | None, **flags: Any) -> None:  # noqa: ANN401 - the options
     """Serve REST, JSON-RPC and SSE for a gRPC server.
 
     The server may be any that speaks A2A 1.0 over gRPC.
@@ -117,14 +96,7 @@ def gateway(  # noqa: PLR0913 - the options
     a2ad gateway --upstream 127.0.0.1:50051
     a2ad gateway --upstream agents.example:443 --tls --http 0.0.0.0:8080
     """  # noqa: D301 - click wants the character
-    flags = {
-        "http": http,
-        "public_url": public_url,
-        "upstream": {"addresses": addresses, "tls": tls, "ca": ca},
-        "gateway": {"card": card, "profiles": _listed(profiles)},
-        "log": {"level": log_level, "format": log_format},
-        "anonymous_beyond_loopback": True,  # whom to let in is for the upstream to say
-    }
+    flags["anonymous_beyond_loopback"] = True  # whom to let in is for the upstream to say
     settings = settings_from(flags, config).settings
     if not settings.upstream.addresses:
         raise Unusable("upstream.addresses: name the gRPC server to call, such as --upstream 127.0.0.1:50051")
@@ -136,7 +108,7 @@ def gateway(  # noqa: PLR0913 - the options
 
 
 @main.command()
-@click.option("--config", metavar="PATH", help=CONFIG_HELP)
+@CONFIG
 @click.option(
     "--example", is_flag=True, help="Print a settings file that shows every setting, its default and its meaning."
 )
@@ -145,8 +117,6 @@ def config(*, config: str | None, example: bool) -> None:
 
     Each one shows where it comes from; secrets are left out.
     """
-    from a2a_server.cli.configuration import effective, example_file  # noqa: PLC0415 - as above
-
     click.echo(example_file() if example else effective(settings_from({}, config)), nl=False)
 
 
@@ -167,7 +137,7 @@ def config(*, config: str | None, example: bool) -> None:
 @click.option("--server-name", help="The name in the door's certificate, if it is not the host's.")
 @click.option("--cert", metavar="PATH", type=FILE, help="PEM file with a client certificate, if the door asks for one.")
 @click.option("--key", metavar="PATH", type=FILE, help="PEM file with the private key of --cert.")
-@click.option("--config", metavar="PATH", help=CONFIG_HELP)
+@CONFIG
 def health(*, config: str | None, **asked: Unpack[HealthOptions]) -> None:
     """Check whether a server or gateway is ready.
 
@@ -206,8 +176,3 @@ def token(*, owner: str, api_key: bool) -> None:
 
 
 main.add_command(push)
-
-
-def _listed(names: tuple[str, ...]) -> str | None:
-    """Names of an option that may come several times, each time with several names."""
-    return ",".join(names) or None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from a2a_server.cli.configuration import CONFIG_HELP, settings_from
+from a2a_server.cli.configuration import CONFIG, options, settings_from
 from a2a_server.ports.push import ConfigFilter, ConfigStatus, PushAdmin
 
 T = TypeVar("T")
@@ -31,23 +31,19 @@ def push() -> None:
     """
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(
-        (
-            click.option("--task", "task_id", metavar="ID", default="", help="Only configs of this task."),
-            click.option("--config-id", metavar="ID", default="", help="Only this config of the task."),
-            click.option("--parked", is_flag=True, help="Only parked configs."),
-            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-            click.option("--store", metavar="URL", help="The store, sqlite:///PATH.  [default: as in the settings]"),
-            click.option("--config", metavar="PATH", help=CONFIG_HELP),
-        )
-    ):
-        command = option(command)
-    return command
+_COMMON = options(
+    click.option("--task", "task_id", metavar="ID", default="", help="Only configs of this task."),
+    click.option("--config-id", metavar="ID", default="", help="Only this config of the task."),
+    click.option("--parked", is_flag=True, help="Only parked configs."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("--store", metavar="URL", help="The store, sqlite:///PATH.  [default: as in the settings]"),
+    CONFIG,
+)
+_ALL = click.option("--all", "everything", is_flag=True, help="All configs with undelivered webhooks.")
 
 
 @push.command("list")
-@_options
+@_COMMON
 @click.option("--limit", type=click.IntRange(1), default=_MOST, show_default=True, help="The most configs to show.")
 def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, **wanted: Any) -> None:  # noqa: ANN401
     """List configs with undelivered webhooks.
@@ -72,8 +68,8 @@ def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, *
 
 
 @push.command()
-@_options
-@click.option("--all", "everything", is_flag=True, help="All configs with undelivered webhooks.")
+@_COMMON
+@_ALL
 def retry(*, as_json: bool, store: str | None, config: str | None, everything: bool, **wanted: Any) -> None:  # noqa: ANN401
     """Retry failed webhooks at once.
 
@@ -89,8 +85,8 @@ def retry(*, as_json: bool, store: str | None, config: str | None, everything: b
 
 
 @push.command()
-@_options
-@click.option("--all", "everything", is_flag=True, help="All configs with undelivered webhooks.")
+@_COMMON
+@_ALL
 def drop(*, as_json: bool, store: str | None, config: str | None, everything: bool, **wanted: Any) -> None:  # noqa: ANN401
     """Drop undelivered webhooks.
 
