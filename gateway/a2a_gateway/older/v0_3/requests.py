@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
 
@@ -39,11 +40,12 @@ def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
     return NOTHING
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Request:
     """A request of 1.0, as 0.3 spells it."""
 
     rpc: MethodDescriptor
-    value: Any
+    value: Any  # JSON
     spelling: OldSpelling | None = None
     """The spelling of the body; None: it could be either."""
     beside: Callable[[Any], Beside] = nothing
@@ -54,7 +56,8 @@ class Request(NamedTuple):
     """What its fields are called, where that depends on the body."""
 
 
-class _Asked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Asked:
     """What is there to be read."""
 
     ids: Sequence[str]
@@ -64,7 +67,8 @@ class _Asked(NamedTuple):
     body: object
 
 
-class _Way(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Way:
     rpc: MethodDescriptor
     read: Callable[[MethodDescriptor, _Asked], Request]
 
@@ -76,8 +80,8 @@ def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: in
     value = _parsed(body, max_depth) if body and match.route.body else None
     if faults:
         refuse(faults)
-    rpc, read = _WAYS[match.route.method.name]
-    return read(rpc, _Asked(wildcards(match.route.template, path), said, value))
+    way = _WAYS[match.route.method.name]
+    return way.read(way.rpc, _Asked(wildcards(match.route.template, path), said, value))
 
 
 def _parsed(body: bytes, max_depth: int) -> object:
