@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 
@@ -40,12 +39,11 @@ def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
     return NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A request of 1.0, as 0.3 spells it."""
 
     rpc: MethodDescriptor
-    value: Any  # JSON
+    value: Any
     spelling: OldSpelling | None = None
     """The spelling of the body; None: it could be either."""
     beside: Callable[[Any], Beside] = nothing
@@ -56,19 +54,17 @@ class Request:
     """What its fields are called, where that depends on the body."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What is there to be read."""
 
     ids: Sequence[str]
     """What the path says, in place of its wildcards."""
     said: Mapping[str, object]
     """What else the URL says."""
-    body: object
+    body: Any
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
+class _Way(NamedTuple):
     rpc: MethodDescriptor
     read: Callable[[MethodDescriptor, _Asked], Request]
 
@@ -80,8 +76,8 @@ def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: in
     value = _parsed(body, max_depth) if body and match.route.body else None
     if faults:
         refuse(faults)
-    way = _WAYS[match.route.method.name]
-    return way.read(way.rpc, _Asked(wildcards(match.route.template, path), said, value))
+    rpc, read = _WAYS[match.route.method.name]
+    return read(rpc, _Asked(wildcards(match.route.template, path), said, value))
 
 
 def _parsed(body: bytes, max_depth: int) -> object:
