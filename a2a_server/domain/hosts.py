@@ -1,4 +1,4 @@
-"""Hosts of webhooks: one spelling for each, and the operator's lists of them (spec: SSRF-02, SSRF-03).
+"""HostList of webhooks: one spelling for each, and the operator's lists of them (spec: SSRF-02, SSRF-03).
 
 What a URL calls its host is compared, shown and called in the spelling of `host_of` only, so that nothing can be read
 in two ways: neither by the lists and the resolver, nor by the resolvers of two systems.
@@ -7,10 +7,11 @@ in two ways: neither by the lists and the resolver, nor by the resolvers of two 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address
-from typing import Final
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from types import MappingProxyType
+from typing import Final, NamedTuple, Self
 
 import idna
 
@@ -74,14 +75,14 @@ def is_local_name(host: Host) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class HostList:
     """A list of hosts: `hook.example` is that one, `.example` every host below it, `192.0.2.1` an address."""
 
     exact: frozenset[str] = frozenset()
     below: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Hosts:
+    def of(cls, names: Iterable[str]) -> HostList:
         """A `ValueError` names the entry that is no host."""
         exact, below = set(), []
         for name in names:
@@ -102,8 +103,146 @@ class Hosts:
         return bool(self.exact or self.below)
 
 
-NONE: Final = Hosts()
+NONE: Final = HostList()
 
 
 def _bracketed(name: str) -> str:
     return f"[{name}]" if ":" in name and not name.startswith("[") else name
+
+
+IpAddress = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+# IANA's special-purpose registries of both protocols, whole: what they call globally reachable (anycast to the nearest
+# relay, identifiers that look like addresses) is nobody's web server either. "" = may be called.
+_BLOCKS: Final = MappingProxyType(
+    {
+        "0.0.0.0/0": "",
+        "0.0.0.0/8": "an unspecified",
+        "10.0.0.0/8": "a private",
+        "100.64.0.0/10": "a shared (carrier's)",
+        "127.0.0.0/8": "a loopback",
+        "168.63.129.16/32": "a cloud platform's",  # global by its number, but answers only its own machines
+        "169.254.0.0/16": "a link-local",
+        "172.16.0.0/12": "a private",
+        "192.0.0.0/24": "a protocol's",
+        "192.0.2.0/24": "a documentation",
+        "192.31.196.0/24": "an anycast service's",
+        "192.52.193.0/24": "an anycast service's",
+        "192.88.99.0/24": "a tunnel's",
+        "192.168.0.0/16": "a private",
+        "192.175.48.0/24": "an anycast service's",
+        "198.18.0.0/15": "a benchmarking",
+        "198.51.100.0/24": "a documentation",
+        "203.0.113.0/24": "a documentation",
+        "224.0.0.0/4": "a multicast",
+        "240.0.0.0/4": "a reserved",
+        "255.255.255.255/32": "the broadcast",
+        "::/0": "a reserved",  # all but the one block that is given out, and what is named below
+        "::/128": "an unspecified",
+        "::1/128": "a loopback",
+        "::ffff:0:0/96": "",  # IPv4-mapped: the system connects to the IPv4 host
+        "64:ff9b::/96": "",  # NAT64, how networks without IPv4 see IPv4 hosts
+        "64:ff9b:1::/48": "a translator's",
+        "100::/64": "a discarding",
+        "100:0:0:1::/64": "a discarding",
+        "2000::/3": "",
+        "2001::/23": "a protocol's",  # with Teredo, benchmarking, ORCHIDs and anycast services
+        "2001:db8::/32": "a documentation",
+        "2002::/16": "a tunnel's",
+        "2620:4f:8000::/48": "an anycast service's",
+        "3fff::/20": "a documentation",
+        "5f00::/16": "a segment's",
+        "fc00::/7": "a unique-local",
+        "fe80::/10": "a link-local",
+        "fec0::/10": "a site-local",
+        "ff00::/8": "a multicast",
+    }
+)
+
+_LOOPBACK: Final[tuple[Network, ...]] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+
+_HERE: Final[tuple[IpAddress, ...]] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
+
+_IN_LAST_BYTES: Final = tuple(  # compatible, mapped, translated (SIIT), NAT64
+    map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96"))
+)
+_NAT64_LOCAL: Final = IPv6Network("64:ff9b:1::/48")
+_TEREDO: Final = IPv6Network("2001::/32")
+_SIX_TO_FOUR: Final = IPv6Network("2002::/16")
+_ISATAP: Final = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
+
+
+class AddressRule(NamedTuple):
+    """What is said about the addresses of a network; no words = they may be called."""
+
+    network: Network
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Which addresses may be called. Made once, by `of`; asked for every socket."""
+
+    rules: tuple[AddressRule, ...] = ()
+    """The operator's, most specific first; of two alike the one that denies."""
+
+    @classmethod
+    def of(cls, allow: Iterable[Network] = (), deny: Iterable[Network] = (), *, loopback: bool = False) -> Self:
+        """`allow` opens what is closed by default; to close everything else, deny 0.0.0.0/0 and ::/0."""
+        rules = [AddressRule(network, "a denied") for network in deny]
+        rules += [AddressRule(network, "") for network in (*allow, *(_LOOPBACK if loopback else ()))]
+        return cls(_sorted(rules))
+
+    def refusal(self, address: IpAddress) -> str:
+        """What kind of address this is ("a private"), if it may not be called; "" = it may."""
+        if isinstance(address, IPv4Address):
+            return self._judge(address)
+        if address.scope_id:
+            return "a scoped"
+        meant: tuple[IpAddress, ...] = (address, *embedded(address))
+        return next((words for one in meant if (words := self._judge(one))), "")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether this machine itself may be called."""
+        return not all(self.refusal(address) for address in _HERE)
+
+    def _judge(self, address: IpAddress) -> str:
+        block = next(rule for rule in _RULES if address in rule.network)
+        rule = next((rule for rule in self.rules if address in rule.network), block)
+        # Whoever allows a network does not mean the special ones inside it: 0.0.0.0/0 opens nothing.
+        return rule.words or (block.words if block.network.prefixlen > rule.network.prefixlen else "")
+
+
+def _sorted(rules: Iterable[AddressRule]) -> tuple[AddressRule, ...]:
+    return tuple(sorted(rules, key=lambda rule: -rule.network.prefixlen))
+
+
+_RULES: Final = _sorted(AddressRule(ip_network(text), words) for text, words in _BLOCKS.items())
+
+PUBLIC: Final = Addresses()
+"""The default: whatever anybody on the Internet may call."""
+
+
+def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
+    """Every IPv4 host that the address may stand for."""
+    raw = address.packed
+    if any(address in network for network in _IN_LAST_BYTES) and not address.is_loopback:
+        yield IPv4Address(raw[12:])
+    elif address in _NAT64_LOCAL:
+        yield from _translated(raw)
+    elif address in _SIX_TO_FOUR:
+        yield IPv4Address(raw[2:6])
+    elif address in _TEREDO:
+        yield IPv4Address(raw[4:8])  # the server, and the client in disguise
+        yield IPv4Address(bytes(byte ^ 0xFF for byte in raw[12:]))
+    if raw[8:12] in _ISATAP:
+        yield IPv4Address(raw[12:])
+
+
+def _translated(raw: bytes) -> Iterator[IPv4Address]:
+    """Read a local NAT64 address with each length its prefix may have (RFC 6052): which one it is, is not written."""
+    dense = raw[:8] + raw[9:]  # without the byte that is always zero
+    hosts = (IPv4Address(dense[start : start + 4]) for start in (6, 7, 8, 11))
+    yield from (host for host in hosts if int(host))

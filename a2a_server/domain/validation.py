@@ -34,7 +34,7 @@ _EARLIEST: Final = -62_135_596_800  # 0001-01-01, and below 9999-12-31: what Tim
 _LATEST: Final = 253_402_300_799
 _SECOND: Final = 1_000_000_000  # in nanoseconds
 
-Faults = list[Violation]
+_Faults = list[Violation]
 
 
 def may_exist(identifier: str) -> bool:
@@ -47,7 +47,7 @@ def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max
     _end(send_faults(request, tenant, max_references))
 
 
-def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> Faults:
+def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> _Faults:
     message = request.message  # held, or every access would make it anew
     faults = _begin(request, request.tenant)
     _check_message(message, max_references, faults)
@@ -90,7 +90,7 @@ def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
     )
 
 
-def _check_message(message: pb.Message, max_references: int, faults: Faults) -> None:
+def _check_message(message: pb.Message, max_references: int, faults: _Faults) -> None:
     """An absent message passes: that it is required has been said already."""
     if message.role == pb.ROLE_AGENT:
         faults.append(Violation("message.role", "must be ROLE_USER: only the agent speaks as ROLE_AGENT"))
@@ -107,7 +107,7 @@ def _check_message(message: pb.Message, max_references: int, faults: Faults) -> 
         _names("message.reference_task_ids", references, max_references, faults)
 
 
-def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: str, faults: Faults) -> None:
+def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: str, faults: _Faults) -> None:
     if configuration.HasField("history_length"):
         _history("configuration.history_length", configuration.history_length, faults)
     modes = configuration.accepted_output_modes
@@ -122,7 +122,7 @@ def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: st
         _check_config(config, prefix, faults)
 
 
-def _check_tenant(request: pb.SendMessageRequest, tenant: str, faults: Faults) -> None:
+def _check_tenant(request: pb.SendMessageRequest, tenant: str, faults: _Faults) -> None:
     """A config belongs to its task, and with it to its tenant (TENA-03)."""
     if request.configuration.task_push_notification_config.tenant not in {"", tenant}:
         name = "configuration.task_push_notification_config.tenant"
@@ -186,45 +186,45 @@ def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
 # -- single rules; a function `…_fault` returns what is wrong, "" = nothing
 
 
-def _begin(request: Message, tenant: str) -> Faults:
+def _begin(request: Message, tenant: str) -> _Faults:
     faults = required_violations(request)
     if tenant:
         _note("tenant", _tenant_fault(tenant), faults)
     return faults
 
 
-def _end(faults: Faults) -> None:
+def _end(faults: _Faults) -> None:
     if faults:
         refuse(faults)
 
 
-def _note(field: str, complaint: str, faults: Faults) -> None:
+def _note(field: str, complaint: str, faults: _Faults) -> None:
     if complaint:
         faults.append(Violation(field, complaint))
 
 
-def _text(field: str, value: str, faults: Faults, limit: int = MAX_ID) -> None:
+def _text(field: str, value: str, faults: _Faults, limit: int = MAX_ID) -> None:
     if value and (complaint := text_fault(value, limit)):
         faults.append(Violation(field, complaint))
 
 
-def _names(field: str, values: Sequence[str], count: int, faults: Faults, limit: int = MAX_ID) -> None:
+def _names(field: str, values: Sequence[str], count: int, faults: _Faults, limit: int = MAX_ID) -> None:
     _count(field, len(values), count, faults)
     for index, value in enumerate(values[:count]):
         _text(f"{field}[{index}]", value, faults, limit)
 
 
-def _count(field: str, count: int, limit: int, faults: Faults) -> None:
+def _count(field: str, count: int, limit: int, faults: _Faults) -> None:
     if count > limit:
         faults.append(Violation(field, f"must have at most {limit} elements, got {count}"))
 
 
-def _history(field: str, length: int, faults: Faults) -> None:
+def _history(field: str, length: int, faults: _Faults) -> None:
     if length < 0:
         faults.append(Violation(field, f"must not be negative, got {length}"))
 
 
-def _page_size(size: int, faults: Faults) -> None:
+def _page_size(size: int, faults: _Faults) -> None:
     if not 1 <= size <= MAX_PAGE:
         faults.append(Violation("page_size", f"must lie in 1..{MAX_PAGE}, got {size}"))
 
@@ -233,7 +233,7 @@ def _is_sane(stamp: Timestamp) -> bool:
     return _EARLIEST <= stamp.seconds <= _LATEST and 0 <= stamp.nanos < _SECOND
 
 
-def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: Faults) -> None:
+def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: _Faults) -> None:
     _text(f"{prefix}id", config.id, faults)
     if config.url:
         _note(f"{prefix}url", url_fault(config.url), faults)

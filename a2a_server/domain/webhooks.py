@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.addresses import PUBLIC, Addresses
-from a2a_server.domain.hosts import NONE, Host, Hosts, host_of, is_local_name
+from a2a_server.domain.hosts import NONE, PUBLIC, Addresses, Host, HostList, host_of, is_local_name
 from a2a_server.domain.validation import MAX_SECRET, MAX_URL
 from a2a_server.protocol.errors import Violation, refuse
 
@@ -63,9 +62,9 @@ class Policy:
     """What operators say about where webhooks may go."""
 
     addresses: Addresses = PUBLIC
-    allow_hosts: Hosts = NONE
+    allow_hosts: HostList = NONE
     """If there are any, no others are called. Their addresses are judged all the same."""
-    deny_hosts: Hosts = NONE
+    deny_hosts: HostList = NONE
     https_only: bool = True
     ports: Sequence[range] = DEFAULT_PORTS
 
