@@ -1,4 +1,4 @@
-"""Whether a request can be served at all: every fault at once, before anything happens (spec: GEN-03, ERRS-05)."""
+"""Checks requests: reports every fault at once, before anything happens (spec: GEN-03, ERRS-05, CTX-04, PUSH-04)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from a2a_server.domain.media_types import media_range_fault
 from a2a_server.protocol.errors import Violation, refuse
 
 MAX_ID: Final = 256
-"""Characters of an id. Ids are keys of indexes, and four bytes each must fit into a page of any engine."""
+"""Characters of an id. Ids are keys of indexes, and at four bytes each they must fit into a page of any database."""
 MAX_TENANT: Final = 256
 MAX_URL: Final = 2_048
 MAX_SECRET: Final = 4_096
-"""Characters of what a webhook is sent in one header."""
+"""Characters of a secret that is sent in a webhook's header."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
@@ -38,7 +38,7 @@ _Faults = list[Violation]
 
 
 def may_exist(identifier: str) -> bool:
-    """Whether a task or config can have this id; if not it is simply not found, and the store need not be asked."""
+    """Whether a task or config can have this id. If not, it is not found, without asking the store."""
     return not text_fault(identifier, MAX_ID)
 
 
@@ -48,7 +48,7 @@ def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max
 
 
 def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> _Faults:
-    message = request.message  # held, or every access would make it anew
+    message = request.message  # each access makes a new Python object
     faults = _begin(request, request.tenant)
     _check_message(message, max_references, faults)
     if request.HasField("configuration"):
@@ -58,9 +58,9 @@ def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_referenc
 
 
 def is_plain(request: pb.SendMessageRequest) -> bool:
-    """Whether this is one plain text with nothing special about it, as most messages are: then it has no faults.
+    """Whether this is a plain text message, as most are, which cannot have faults.
 
-    No tells nothing; `check_send` and `check_content_types` find out.
+    If not, `check_send` and `check_content_types` must check it.
     """
     message = request.message
     parts = message.parts
@@ -91,10 +91,10 @@ def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
 
 
 def _check_message(message: pb.Message, max_references: int, faults: _Faults) -> None:
-    """An absent message passes: that it is required has been said already."""
+    """An absent message passes here, because its absence is reported elsewhere."""
     if message.role == pb.ROLE_AGENT:
         faults.append(Violation("message.role", "must be ROLE_USER: only the agent speaks as ROLE_AGENT"))
-    # What most messages do not have is passed over here: to look inside costs more than to see that it is absent.
+    # Fields that most messages lack are checked only if present, which is cheaper.
     _text("message.message_id", message.message_id, faults)
     if context_id := message.context_id:
         _text("message.context_id", context_id, faults)
@@ -137,7 +137,7 @@ def check_get(request: pb.GetTaskRequest) -> None:
 
 
 def check_list(request: pb.ListTasksRequest) -> None:
-    faults = _begin(request, request.tenant)  # knows the states already (LIST-16)
+    faults = _begin(request, request.tenant)  # checks the states, too (LIST-16)
     _text("context_id", request.context_id, faults)
     if request.HasField("page_size"):
         _page_size(request.page_size, faults)
@@ -158,7 +158,7 @@ def check_subscribe(request: pb.SubscribeToTaskRequest) -> None:
 
 def check_push_create(config: pb.TaskPushNotificationConfig) -> None:
     faults = _begin(config, config.tenant)
-    if not config.task_id:  # the schema cannot say so: an inline config has none (PUSH-14)
+    if not config.task_id:  # the schema does not require it, because an inline config has none (PUSH-14)
         faults.append(Violation("task_id", "is required"))
     _check_config(config, "", faults)
     _end(faults)
@@ -243,14 +243,14 @@ def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: _F
 
 
 def is_name(value: str) -> bool:
-    """Whether an id is there and beyond doubt; `text` finds out about the others."""
+    """Whether this is surely a valid id. `text_fault` decides about the others."""
     return 0 < len(value) <= MAX_ID and value.isprintable()
 
 
 def text_fault(value: str, limit: int) -> str:
     if len(value) > limit:
         return f"must have at most {limit} characters, got {len(value)}"
-    # Nearly all names are printable, which takes less to see than a search.
+    # Nearly all names are printable, which is cheaper to see than a search.
     return "must not contain control characters" if not value.isprintable() and _CONTROL(value) else ""
 
 
@@ -259,7 +259,7 @@ def _tenant_fault(value: str) -> str:
 
 
 def url_fault(value: str) -> str:
-    """Syntax only: whether the server may call it is decided when it does."""
+    """Syntax only. Whether the server may call it is decided elsewhere."""
     if complaint := text_fault(value, MAX_URL):
         return complaint
     return "" if _is_web_url(value) else "must be an absolute http or https URL"
@@ -271,5 +271,5 @@ def _is_web_url(value: str) -> bool:
     try:
         parts = urlsplit(value)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets or a port that make no sense
+    except ValueError:  # invalid brackets or port
         return False

@@ -139,7 +139,7 @@ class Push(BaseModel):
     allow_hosts: NameList = ()
     """The only hosts that webhooks may name: hook.example, .example for all below it, or addresses; none = all."""
     deny_hosts: NameList = ()
-    """HostList that webhooks may not name, in the same spelling."""
+    """Hosts that webhooks may not name, in the same spelling."""
     allow_networks: NameList = ()
     """Private networks that may be called all the same, such as 10.1.0.0/16."""
     deny_networks: NameList = ()
