@@ -7,6 +7,8 @@ ARGS    ?=
 # 0 leaves the JavaScript client out; so does a machine without npm.
 JS      ?= $(if $(shell command -v npm),1,0)
 export JS
+# Tests start hundreds of processes, none of which should compile the whole server anew, whatever this shell says.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN  := .venv/bin
 CODE := $(wildcard a2a_server gateway/a2a_gateway tests examples proto/generate.py deploy/compile.py)

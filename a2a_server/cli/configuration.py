@@ -7,7 +7,8 @@ import dataclasses
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -17,27 +18,48 @@ from pydantic import SecretStr
 from a2a_server.settings import Credential, Settings, SettingsError, load
 from a2a_server.settings.sources import Loaded, is_section, sections
 
-CONFIG_HELP: Final = "Settings file (TOML); otherwise $A2A_CONFIG, or a2ad.toml if it is here."
+CONFIG: Final = click.option(
+    "--config", metavar="PATH", help="Settings file (TOML).  [default: $A2A_CONFIG, or a2ad.toml in this folder]"
+)
 WIDTH = 110
 
 
 class Unusable(click.ClickException):
-    """The server was told something it cannot work with."""
+    """The command line or a setting is wrong."""
 
     exit_code = 2
 
 
-def settings_from(flags: dict[str, Any], path: str | None) -> Loaded:
-    """Read the settings; flags that are None were not given."""
+OptionDecorator = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+def options(*listed: OptionDecorator) -> OptionDecorator:
+    """Several options as one decorator, in the order in which `--help` shows them."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(listed):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def setting(flag: str, name: str, metavar: str, text: str, **more: Any) -> OptionDecorator:  # noqa: ANN401 - click's own
+    """An option that sets a setting; the command gets `log.level` as `log__level`."""
+    return click.option(flag, name.replace(".", "__"), metavar=metavar, help=text, **more)
+
+
+def settings_from(flags: Mapping[str, Any], path: str | None) -> Loaded:
+    """Read the settings. `flags` are named as by `setting`; those that are None were not given."""
+    tree: dict[str, Any] = {}
+    for name, value in flags.items():
+        *sections, last = name.split("__")
+        if value is not None:
+            reduce(lambda table, section: table.setdefault(section, {}), sections, tree)[last] = value
     try:
-        return load(_given(flags), config=path)
+        return load(tree, config=path)
     except SettingsError as error:
         raise Unusable(str(error)) from None
-
-
-def _given(flags: dict[str, Any]) -> dict[str, Any]:
-    found = {name: _given(value) if isinstance(value, dict) else value for name, value in flags.items()}
-    return {name: value for name, value in found.items() if value not in (None, {})}
 
 
 def effective(loaded: Loaded) -> str:

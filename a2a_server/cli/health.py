@@ -1,4 +1,4 @@
-"""Whether doors serve, asked from outside, for containers and scripts (spec: DOOR-07, OPER-04)."""
+"""`a2ad health`: whether doors are ready, for containers and scripts (spec: DOOR-07, OPER-04)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ READY = "/readyz"
 PORTS = {"http": 80, "https": 443}
 ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where a door listens, and where it is reached
 DIRECT: Sequence[tuple[str, object]] = [("grpc.enable_http_proxy", 0)]
-"""The environment's proxy is for calls to elsewhere."""
+"""A proxy of the environment is not used: the door is asked directly."""
 
 Status = health_pb2.HealthCheckResponse
 
 
 class NotServingError(Exception):
-    """A door does not serve; the message says which one and why."""
+    """A door is not ready; the message says which one and why."""
 
 
 class ClosedError(NotServingError):
-    """Nobody listens there."""
+    """Nothing listens at the address."""
 
 
 class HealthOptions(TypedDict):
@@ -51,17 +51,17 @@ class HealthOptions(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTls:
-    """How a door with TLS is believed, and how it believes whoever asks. Files are PEM."""
+    """How to check a door's certificate, and which one to show it. Files are PEM."""
 
     ca: Path | None = None
     """Authorities of the door's certificate; none = those of the system."""
     server_name: str | None = None
-    """The name in the door's certificate, where that is not its host's."""
+    """The name in the door's certificate, if it is not the host's."""
     cert: Path | None = None
     key: Path | None = None
 
     def check(self) -> None:
-        """Raise `StartError` for files that are not what they should be; gRPC would not say which, or why."""
+        """Raise `StartError` for a file that cannot be used. gRPC would say neither which one nor why."""
         if self.ca:
             authorities(PemFile("--ca", str(self.ca)))
         if self.cert and self.key:
@@ -82,7 +82,7 @@ class ClientTls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Which doors to ask, and how. Answers name the doors that serve; `NotServingError` is the other answer."""
+    """Which doors to ask, and how. Each method returns the doors that are ready, or raises `NotServingError`."""
 
     grpc: Address | None = None
     http: SplitResult | None = None
@@ -91,7 +91,7 @@ class Question:
 
     @classmethod
     def of(cls, **asked: Unpack[HealthOptions]) -> Self:
-        """Read what the command line says; `ValueError` names the option that makes no sense, `StartError` a file."""
+        """Read the command line. A `ValueError` names the option that is wrong, a `StartError` the file."""
         if bool(asked["cert"]) != bool(asked["key"]):
             raise ValueError("--cert and --key are needed together")
         tls = ClientTls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
@@ -184,11 +184,11 @@ def _reachable(listening: str) -> Address:
 
 
 def _connected(door: str, address: Address, timeout: float) -> socket.socket:
-    """Tell a door that nobody opened from one that does not serve; gRPC would say UNAVAILABLE for both."""
+    """Tell a closed door from one that is not ready; gRPC would say UNAVAILABLE for both."""
     try:
         return socket.create_connection((address.host, address.port), timeout)
     except ConnectionRefusedError:
-        raise ClosedError(f"{door}: nobody listens there") from None
+        raise ClosedError(f"{door}: nothing listens there") from None
     except OSError as error:
         raise NotServingError(f"{door}: {error.strerror or error}") from None
 

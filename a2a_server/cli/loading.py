@@ -21,13 +21,13 @@ DEFAULT_NAME = "agent"
 NEEDED = ("card", "extended_card", "check", "plan", "run")
 
 _SHOWN = 2
-"""How many calls an error shows, the last ones."""
+"""How many calls an error shows, counted from the last one."""
 _NOT_THEIRS = (f"{Path(__file__).parents[1]}{os.sep}", f"a2a_server{os.sep}", str(importlib.__file__), "<frozen ")
-"""How the names of files begin that no agent's author has written: this package, also compiled, and what imports."""
+"""How the names of files begin that are not the author's: this package, also compiled, and Python's import system."""
 
 
 class NoAgentError(click.ClickException):
-    """There is no agent where one was said to be."""
+    """The setting `agent` does not lead to an agent."""
 
     exit_code = 2
 
@@ -50,15 +50,15 @@ def load_agent(spec: str) -> AgentPort:
         raise NoAgentError(f"agent = {spec!r}{_own_fault(error)}") from error
     if lacking:
         kind = type(found).__name__
-        raise NoAgentError(f"agent = {spec!r}: {name} is a {kind} and no agent; it lacks {', '.join(lacking)}")
+        raise NoAgentError(f"agent = {spec!r}: {name} is a {kind}, not an agent; it lacks {', '.join(lacking)}")
     if isinstance(found, type):
         made = f"{name} = {found.__name__}({', '.join(_needs(found))})"
-        raise NoAgentError(f"agent = {spec!r}: {name} is the class {found.__name__} and no agent; make one: {made}")
+        raise NoAgentError(f"agent = {spec!r}: {name} is the class {found.__name__}, not an agent; make one: {made}")
     return cast("AgentPort", found)
 
 
 def _needs(kind: type) -> Iterator[str]:
-    """Spell the arguments that a class cannot do without."""
+    """Spell the arguments that a class needs."""
     for parameter in inspect.signature(kind).parameters.values():
         if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             yield f"{parameter.name}=…"
@@ -100,7 +100,7 @@ def _file(path: Path) -> ModuleType:
 
 
 def _own_fault(error: Exception) -> str:
-    """Say what went wrong, and show the agent's author where: in their own code, not in what it has called here."""
+    """Say what went wrong, and show the author where in their own code, without the frames of this package."""
     told = traceback.TracebackException.from_exception(error)
     own = [frame for frame in told.stack if not frame.filename.startswith(_NOT_THEIRS)]
     if not own and not isinstance(error, SyntaxError):

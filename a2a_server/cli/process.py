@@ -1,4 +1,4 @@
-"""The life of one server process: start, announce, wait for signals, drain."""
+"""The life of one process: log, start, announce, wait for signals, drain."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from a2a_server.transport.address import Address, StartError
 
 REQUEST = '{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 RARELY = (100_000, 50, 100)
-"""Allocations between collections of the youngest objects; the others follow in the old proportion, or later."""
+"""The thresholds of the garbage collector: how many allocations pass between collections of each generation."""
 
 
 class Failed(click.ClickException):
-    """The start failed for a reason outside the settings."""
+    """The server could not start for a reason outside the settings."""
 
 
 def run(settings: Settings) -> None:
@@ -84,8 +84,10 @@ def _signals() -> asyncio.Event:
 
 
 def _stop(stop: asyncio.Event, number: int) -> None:
-    """Drain at the first signal. At the second go at once: what clients were told is on disk, the rest is settled at
-    the next start, and an agent that ignores its cancellation could hold up anything gentler.
+    """Drain at the first signal, and exit at once at the second.
+
+    Nothing is lost: what clients were told is on disk, and the next start settles the rest. Anything gentler could be
+    held up by an agent that ignores its cancellation.
     """
     if stop.is_set():
         os._exit(128 + number)
@@ -93,7 +95,7 @@ def _stop(stop: asyncio.Event, number: int) -> None:
 
 
 def welcome(settings: Settings, server: Server) -> str:
-    """Say what is open, and how to try it."""
+    """Say which doors are open, and how to try one."""
     auth = settings.auth
     callers = f"{len(auth.tokens)} tokens, {len(auth.api_keys)} API keys" if auth.credentials else "none (anonymous)"
     plain = "" if settings.tls.cert else " -plaintext"
@@ -114,14 +116,14 @@ def welcome(settings: Settings, server: Server) -> str:
 
 
 def _credential(auth: Auth) -> str:
-    """The header in which whoever tries the server puts a secret of their own."""
+    """The header into which the user who tries the command puts a secret."""
     if auth.tokens:
         return " -H 'authorization: Bearer …'"
     return f" -H '{auth.api_key_header}: …'" if auth.api_keys else ""
 
 
 def welcome_gateway(settings: Settings, address: Address) -> str:
-    """Say where the gateway listens, and whom it calls."""
+    """Say where the gateway listens, and which servers it calls."""
     upstream = settings.upstream
     return (
         f"gateway\n"
@@ -140,7 +142,10 @@ def curl(settings: Settings, address: Address, told: str = "") -> str:
 
 
 def configure(settings: Log, stream: TextIO = sys.stderr) -> None:
-    """Send our events and those of libraries the same way. Local variables never show: they may hold secrets."""
+    """Write our events and those of libraries to stderr: readable on a terminal, JSON elsewhere.
+
+    Tracebacks never show local variables, which may hold secrets.
+    """
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     pretty = settings.format == "console" or (settings.format == "auto" and stream.isatty())
     shared: list[Processor] = [
@@ -173,10 +178,10 @@ def _json() -> list[Processor]:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Look for cycles a hundredth as often, and never among what the start has made.
+    """Collect garbage a hundred times less often, and leave out what the start has made.
 
-    A call leaves no cycles behind, so that collections find nothing; but what they look through grows with every task
-    in memory. `docs/benchmarks.md` says what that cost.
+    A call leaves no cycles behind, so a collection finds nothing, but it looks through every task in memory.
+    `docs/benchmarks.md` has the gain.
     """
     before = gc.get_threshold()
     gc.collect()
@@ -191,10 +196,10 @@ def rare_collections() -> Iterator[None]:
 
 @contextmanager
 def patient_threads() -> Iterator[None]:
-    """Threads that start meanwhile run under SCHED_BATCH: gRPC's poller, SQLite's commits; both wake for every call.
+    """Run threads that start meanwhile under SCHED_BATCH: gRPC's poller and SQLite's writer, which wake for every call.
 
-    On a core that they share with the loop this took 11 % off a send in memory, 27 % off a streamed event and 31 % off
-    a send on SQLite. The policy keeps a thread from preempting others when it wakes; that this is why was not shown.
+    Under this policy a thread that wakes does not preempt the event loop. On one shared core this takes 11 % off a send
+    in memory, 27 % off a streamed event and 31 % off a send on SQLite.
     """
     policy = getattr(os, "SCHED_BATCH", None)
     if policy is None:  # not Linux

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from a2a_server.cli.configuration import CONFIG_HELP, settings_from
+from a2a_server.cli.configuration import CONFIG, options, settings_from
 from a2a_server.ports.push import ConfigFilter, ConfigStatus, PushAdmin
 
 T = TypeVar("T")
@@ -20,37 +20,35 @@ _MOST = 1_000
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def push() -> None:
-    """Look after webhooks: what is owed to clients' push configs, and which of them are parked.
+    """List, retry or drop webhooks that have not been delivered.
 
-    Works on the SQLite file of the settings in effect, while a server uses it and when none does. A server takes up
-    within a second what a command has changed.
+    These commands work on the SQLite file of the settings in effect, whether or not a server is using it. A running
+    server notices changes within a second.
 
-    A config is parked when too many attempts at a webhook have failed (push.give_up_after), or for too long
-    (push.give_up_age), or when the receiver says that it is gone. It goes on being owed what happens to its task, and
-    nothing is sent until it is retried here, or until its client makes it anew.
+    A config is parked, and delivery to it stops, when too many attempts have failed (push.give_up_after), when attempts
+    have failed for too long (push.give_up_age), or when the receiver answers that it is gone. Events of its task are
+    still kept for it. To resume, run `a2ad push retry`, or let the client create the config again.
     """
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in reversed(
-        (
-            click.option("--task", "task_id", metavar="ID", default="", help="Only configs of this task."),
-            click.option("--config-id", metavar="ID", default="", help="Only this config of the task."),
-            click.option("--parked", is_flag=True, help="Only parked configs."),
-            click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-            click.option("--store", metavar="URL", help="sqlite:///PATH.  [default: the settings']"),
-            click.option("--config", metavar="PATH", help=CONFIG_HELP),
-        )
-    ):
-        command = option(command)
-    return command
+_COMMON = options(
+    click.option("--task", "task_id", metavar="ID", default="", help="Only configs of this task."),
+    click.option("--config-id", metavar="ID", default="", help="Only this config of the task."),
+    click.option("--parked", is_flag=True, help="Only parked configs."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("--store", metavar="URL", help="The store, sqlite:///PATH.  [default: as in the settings]"),
+    CONFIG,
+)
+_ALL = click.option("--all", "everything", is_flag=True, help="All configs with undelivered webhooks.")
 
 
 @push.command("list")
-@_options
-@click.option("--limit", type=click.IntRange(1), default=_MOST, show_default=True, help="Show at most so many.")
+@_COMMON
+@click.option("--limit", type=click.IntRange(1), default=_MOST, show_default=True, help="The most configs to show.")
 def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, **wanted: Any) -> None:  # noqa: ANN401
-    """Show configs that are owed something or are parked; with --task all configs of the task.
+    """List configs with undelivered webhooks.
+
+    Parked configs are listed too. With --task, all configs of the task are.
 
     \b
     a2ad push list --parked
@@ -70,10 +68,12 @@ def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, *
 
 
 @push.command()
-@_options
-@click.option("--all", "everything", is_flag=True, help="All configs that are owed something.")
+@_COMMON
+@_ALL
 def retry(*, as_json: bool, store: str | None, config: str | None, everything: bool, **wanted: Any) -> None:  # noqa: ANN401
-    """Try again what failed, at once and as if nothing had failed yet.
+    """Retry failed webhooks at once.
+
+    Their failed attempts are forgotten, so that a parked config gets as many attempts as a new one.
 
     \b
     a2ad push retry --parked
@@ -85,10 +85,12 @@ def retry(*, as_json: bool, store: str | None, config: str | None, everything: b
 
 
 @push.command()
-@_options
-@click.option("--all", "everything", is_flag=True, help="All configs that are owed something.")
+@_COMMON
+@_ALL
 def drop(*, as_json: bool, store: str | None, config: str | None, everything: bool, **wanted: Any) -> None:  # noqa: ANN401
-    """Forget what is owed: these webhooks will never be sent. The configs stay, and get what happens from now on.
+    """Drop undelivered webhooks.
+
+    They will never be sent. The configs stay, and receive what happens from now on.
 
     \b
     a2ad push drop --parked
@@ -101,7 +103,7 @@ def drop(*, as_json: bool, store: str | None, config: str | None, everything: bo
 
 def _which(*, task_id: str, config_id: str, parked: bool) -> ConfigFilter:
     if config_id and not task_id:
-        raise click.UsageError("--config-id needs --task: ids of configs are the clients' own, and tell nothing alone")
+        raise click.UsageError("--config-id needs --task: different tasks may have configs with the same id")
     return ConfigFilter(task_id, config_id, parked)
 
 
@@ -109,7 +111,7 @@ def _meant(*, everything: bool, **wanted: Any) -> ConfigFilter:  # noqa: ANN401 
     """What is to be changed must be said."""
     found = _which(**wanted)
     if (found != ConfigFilter()) == everything:
-        raise click.UsageError("say which configs: --task ID, --parked or --all")
+        raise click.UsageError("choose the configs: --task ID, --parked or --all")
     return found
 
 
@@ -121,10 +123,10 @@ def _with(store: str | None, config: str | None, do: Callable[[PushAdmin], T]) -
     told = {"store": store, "anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door
     settings = settings_from(told, config).settings
     from a2a_server.ports.store import StoreRefused, StoreUnavailable  # noqa: PLC0415 - as above
-    from a2a_server.serve.parts import books_of  # noqa: PLC0415 - it takes a while, and --help should not
+    from a2a_server.serve.parts import push_admin_of  # noqa: PLC0415 - it takes a while, and --help should not
 
     try:
-        return do(books_of(settings))
+        return do(push_admin_of(settings))
     except (StoreRefused, StoreUnavailable) as error:
         raise click.ClickException(str(error)) from None
 

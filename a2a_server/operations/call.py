@@ -22,8 +22,27 @@ class Ending(tuple[Entry, ...]):
     ends: Final = True
 
 
-Take = Callable[[Entries], bool]
-"""Takes entries right away, or says no; then they come the ordinary way."""
+Sink = Callable[[Entries], bool]
+"""Takes entries right away, or says no; then they come by iterating."""
+
+
+class EventStream(Protocol):
+    """The answer of a streaming RPC: iterate over it for batches, and close it whatever happens.
+
+    Nothing happens before the first batch is asked for, and whatever can refuse the call is raised there (STRM-07).
+    A batch holds all entries that are ready at once, so that a door can send them at once: `entry.wire` is the
+    StreamResponse ready for the wire, shared by all readers of the task.
+    """
+
+    def __aiter__(self) -> AsyncIterator[Entries]: ...
+
+    async def __anext__(self) -> Entries: ...
+
+    def deliver_to(self, sink: Sink) -> None:
+        """Offer batches to a sink while the next one is being waited for. A stream need not make use of it."""
+        ...
+
+    async def aclose(self) -> None: ...
 
 
 class Call(NamedTuple):
@@ -43,8 +62,6 @@ class Call(NamedTuple):
     """Whether stream events tell their number."""
     cursor: Sequence[str] = ()
     """What the client says to be the last event it has seen, as it says it."""
-    take: Take | None = None
-    """Offered what a stream would yield next, while the stream is being waited for."""
 
 
 class UnaryOperation(Protocol):
@@ -62,13 +79,9 @@ class PackedOperation(UnaryOperation, Protocol):
 
 
 class StreamOperation(Protocol):
-    """An RPC with a stream of answers. Whatever can refuse the call is raised before the first item (STRM-07).
+    """An RPC with a stream of answers."""
 
-    It yields all entries that are ready at once, so that a door can send them at once: `entry.wire` is the
-    StreamResponse ready for the wire, shared by all readers of the task.
-    """
-
-    def __call__(self, call: Call, request: Any, /) -> AsyncIterator[Entries]: ...  # noqa: ANN401 - as above
+    def __call__(self, call: Call, request: Any, /) -> EventStream: ...  # noqa: ANN401 - as above
 
 
 Operation = UnaryOperation | StreamOperation

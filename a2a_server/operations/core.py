@@ -10,9 +10,9 @@ from a2a_server.operations.call import Operation
 from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
-from a2a_server.operations.log.task_stream import Replay
-from a2a_server.operations.push.delivery import PushOptions
-from a2a_server.operations.push.desk import PushDesk
+from a2a_server.operations.log.task_stream import TaskStreams
+from a2a_server.operations.push.configs import ConfigIntake
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
 from a2a_server.operations.rpc.push_configs import (
@@ -21,8 +21,7 @@ from a2a_server.operations.rpc.push_configs import (
     GetTaskPushNotificationConfig,
     ListTaskPushNotificationConfigs,
 )
-from a2a_server.operations.rpc.send import SendMessage
-from a2a_server.operations.rpc.stream import Relay, SendStreamingMessage
+from a2a_server.operations.rpc.send import SendMessage, SendStreamingMessage
 from a2a_server.operations.rpc.subscribe import SubscribeToTask
 from a2a_server.operations.rpc.tasks import CancelTask, GetTask, ListTasks
 from a2a_server.operations.services import Ids, Leases, Services
@@ -34,6 +33,7 @@ from a2a_server.operations.turns.slots import Slots
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
+from a2a_server.ports.wakeups import Wakeups
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 
@@ -45,6 +45,7 @@ class Core:
         *,
         agent: AgentPort,
         store: Store,
+        wakeups: Wakeups,
         clock: Clock,
         cards: CardBook,
         limits: Limits | None = None,
@@ -61,14 +62,14 @@ class Core:
         self.services = Services(
             agent=agent,
             store=store,
-            log=EventLog(store, lag=limits.stream_lag),
+            log=EventLog(store, wakeups, lag=limits.stream_lag),
             clock=clock,
             ids=Ids(),
             limits=limits,
             slots=Slots(limits),
             observers=observers,
             leases=Leases(clock, uuid.uuid4().hex),
-            desk=PushDesk(delivery) if delivery is not None else None,
+            desk=ConfigIntake(delivery) if delivery is not None else None,
             relay=(
                 PushRelay(store, clock, delivery, history_cap=history, keep_open_on_input=keep_open_on_input)
                 if delivery is not None
@@ -80,18 +81,19 @@ class Core:
         self.live_turns = LiveTurns(limits, self.services.log)
         self._recovery = Recovery(self.services, self.live_turns)
         self._timeouts = InputTimeouts(self.services, self.live_turns, limits.input_timeout)
-        self.operations = self._operations(cards, Relay(self.services, keep_open_on_input))
+        streams = TaskStreams(history_cap=history, keep_open_on_input=keep_open_on_input)
+        self.operations = self._operations(cards, streams)
 
-    def _operations(self, cards: CardBook, relay: Relay) -> Mapping[str, Operation]:
+    def _operations(self, cards: CardBook, streams: TaskStreams) -> Mapping[str, Operation]:
         services, live_turns = self.services, self.live_turns
         capabilities, sending = Capabilities(services, self.card), Sending(services, live_turns)
         operations: Sequence[Operation] = (
             SendMessage(services, capabilities, sending),
-            SendStreamingMessage(relay, capabilities, sending),
+            SendStreamingMessage(streams, capabilities, sending),
             GetTask(services),
             ListTasks(services),
             CancelTask(services, live_turns),
-            SubscribeToTask(relay, capabilities, live_turns, Replay(relay)),
+            SubscribeToTask(services, streams, capabilities, live_turns),
             CreateTaskPushNotificationConfig(capabilities, services),
             GetTaskPushNotificationConfig(capabilities, services),
             ListTaskPushNotificationConfigs(capabilities, services),

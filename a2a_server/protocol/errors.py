@@ -1,7 +1,6 @@
 """The error catalogue (spec: ERRS-01, ERRS-03, ERRS-05, ERRS-06, CONF-01): one row per error, and no other table.
 
-An error is raised once as `A2AError`, becomes a `google.rpc.Status` here, and gets the shape of its door there. This is
-the only module of the server that the gateway may import, so it depends on nothing but the messages of `google.rpc`.
+An error is raised as `A2AError`, becomes a `google.rpc.Status` here, and gets its final form in the door that sends it.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
 A2A_DOMAIN = "a2a-protocol.org"
-"""`ErrorInfo.domain` of every error that the protocol itself names."""
+"""`ErrorInfo.domain` of the errors that the protocol names."""
 
 SERVER_DOMAIN = "a2a-server"
-"""`ErrorInfo.domain` of the errors that are ours."""
+"""`ErrorInfo.domain` of our own errors."""
 
 ErrorCodes = Literal["1.0.1", "1.0.0"]
-"""Which patch's column of codes to answer with; checkers built for 1.0.0 expect its own."""
+"""The patch version whose codes are used; checkers built for 1.0.0 expect its codes."""
 
 _A2A_CODES = range(-32009, -32000)
 
@@ -39,7 +38,7 @@ _MOST_VIOLATIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one error looks through every door; the numbers of 1.0.0 are given where they differed (CONF-01)."""
+    """The codes of one error in gRPC, JSON-RPC and HTTP, and those of 1.0.0 where they differ (CONF-01)."""
 
     status: int
     jsonrpc: int
@@ -50,7 +49,7 @@ class Row:
 
 @unique
 class Reason(Enum):
-    """One row per error: code of gRPC, of JSON-RPC, of HTTP."""
+    """One row per error: the codes in gRPC, JSON-RPC and HTTP."""
 
     TASK_NOT_FOUND = Row(code.NOT_FOUND, -32001, 404)
     TASK_NOT_CANCELABLE = Row(code.FAILED_PRECONDITION, -32002, 400, http_1_0_0=409)
@@ -62,9 +61,9 @@ class Reason(Enum):
     EXTENSION_SUPPORT_REQUIRED = Row(code.FAILED_PRECONDITION, -32008, 400)
     VERSION_NOT_SUPPORTED = Row(code.FAILED_PRECONDITION, -32009, 400, code.UNIMPLEMENTED)
 
-    # Not in the protocol's table; the official SDK knows this one by this name and the protocol's domain.
+    # Not in the protocol's table. The official SDK has it under this name, in the protocol's domain.
     INVALID_PARAMS = Row(code.INVALID_ARGUMENT, -32602, 400)
-    # Ours, and so are the numbers below -32009.
+    # Our own; so are the numbers below -32009.
     UNAUTHENTICATED = Row(code.UNAUTHENTICATED, -32010, 401)
     PERMISSION_DENIED = Row(code.PERMISSION_DENIED, -32011, 403)
     OVERLOADED = Row(code.RESOURCE_EXHAUSTED, -32012, 429)
@@ -72,7 +71,7 @@ class Reason(Enum):
     DEADLINE_EXCEEDED = Row(code.DEADLINE_EXCEEDED, -32014, 504)
     UNAVAILABLE = Row(code.UNAVAILABLE, -32603, 503)
     INTERNAL = Row(code.INTERNAL, -32603, 500)
-    # Of JSON-RPC's envelope and of HTTP itself: before there is a call.
+    # Faults of JSON-RPC's envelope and of HTTP, found before there is a call.
     PARSE_ERROR = Row(code.INVALID_ARGUMENT, -32700, 400)
     INVALID_REQUEST = Row(code.INVALID_ARGUMENT, -32600, 400)
     METHOD_NOT_FOUND = Row(code.UNIMPLEMENTED, -32601, 404)
@@ -90,7 +89,7 @@ class Reason(Enum):
         return self.value.jsonrpc
 
     def status(self, codes: ErrorCodes = "1.0.1") -> int:
-        """The number of `google.rpc.Code`."""
+        """Return the number of `google.rpc.Code`."""
         row = self.value
         return row.status if codes == "1.0.1" or row.status_1_0_0 is None else row.status_1_0_0
 
@@ -100,12 +99,12 @@ class Reason(Enum):
 
     @property
     def is_a2a(self) -> bool:
-        """Whether the protocol names this error; such errors always carry an `ErrorInfo` (ERRS-03)."""
+        """Whether the protocol names this error. Such errors always carry an `ErrorInfo` (ERRS-03)."""
         return self.jsonrpc_code in _A2A_CODES
 
     @property
     def sdk_type(self) -> str:
-        """The class of the official SDKs for it, by whose name their clients of 0.3 know it; empty if there is none."""
+        """The official SDKs' class for it, whose name their 0.3 clients expect; empty if there is none."""
         if not (self.is_a2a or self in _SDK_REASONS):
             return ""
         return "".join(word.title() for word in self.name.split("_")) + "Error"
@@ -120,14 +119,14 @@ _SDK_REASONS = frozenset({Reason.INVALID_PARAMS, Reason.INVALID_REQUEST, Reason.
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One fault of a request: the field in proto spelling (`message.parts[0]`) and what would be right."""
+    """One fault of a request: the field, spelt as in the proto (`message.parts[0]`), and what would be right."""
 
     field: str
     description: str
 
 
 class A2AError(Exception):
-    """A refusal or failure in the words of the catalogue; `message` is meant for the client's eyes."""
+    """A refusal or failure with a reason from the catalogue. The client sees `message`."""
 
     def __init__(
         self,
@@ -147,7 +146,7 @@ class A2AError(Exception):
 
 
 def refuse(violations: Sequence[Violation], *, more: bool = False) -> NoReturn:
-    """Raise one validation error that names all faults (ERRS-05); there may be `more` than were looked for."""
+    """Raise one validation error that lists all faults (ERRS-05); `more` = there may be more than these."""
     count, least = len(violations), "At least " if more else ""
     head = violations[0]
     message = f"{head.field}: {head.description}" if count == 1 else f"{least}{count} fields of the request are wrong."
@@ -155,18 +154,18 @@ def refuse(violations: Sequence[Violation], *, more: bool = False) -> NoReturn:
 
 
 def task_not_found(task_id: str) -> A2AError:
-    """The one answer for tasks that are unknown, purged or somebody else's (AUTZ-02)."""
+    """Return the error for tasks that are unknown, purged or another caller's: the same for all (AUTZ-02)."""
     return A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": task_id[:200]})
 
 
 def deadline_exceeded(seconds: float) -> A2AError:
-    """The answer to a client that set a deadline; what its task does goes on (GEN-07)."""
+    """Return the error for a client whose deadline has passed; work on its task continues (GEN-07)."""
     text = f"There was no answer within {seconds:g} seconds. Work on a task goes on; get it or subscribe to it."
     return A2AError(Reason.DEADLINE_EXCEEDED, text)
 
 
 def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status:
-    """Say it in Google's words; what would not fit into trailers is cut."""
+    """Turn an error into a `google.rpc.Status`, shortened to what fits into trailers."""
     status, message = status_pb2.Status(code=error.reason.status(codes)), error.message
     for detail in _details_of(error):
         status.details.add().Pack(detail)
@@ -179,7 +178,7 @@ def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status
 def _details_of(error: A2AError) -> Iterable[Message]:
     if error.violations:
         yield _bad_request(error.violations)
-    if error.metadata or error.reason is not Reason.INTERNAL:  # whose code says it all already
+    if error.metadata or error.reason is not Reason.INTERNAL:  # an internal error has no details
         yield _info(error)
     if error.retry_after is not None:
         retry = details.RetryInfo()
@@ -210,12 +209,12 @@ def _bad_request(violations: Iterable[Violation]) -> details.BadRequest:
 
 
 def _clip(text: str, longest: int) -> str:
-    encoded = text.encode(errors="replace")  # a header's bytes may have come as lone surrogates
+    encoded = text.encode(errors="replace")  # bytes of a header may be lone surrogates
     return encoded.decode() if len(encoded) <= longest else encoded[: longest - 3].decode(errors="ignore") + "…"
 
 
 class StatusError(Exception):
-    """What an upstream in another process answered instead of a message."""
+    """An error that an upstream in another process has answered with."""
 
     def __init__(
         self,
@@ -227,4 +226,4 @@ class StatusError(Exception):
         self.status = status
         self.trailers = trailers
         self.metadata = metadata
-        """What was sent ahead of it."""
+        """What the upstream sent before the error."""

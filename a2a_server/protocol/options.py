@@ -1,4 +1,4 @@
-"""What operators may choose about the HTTP door and its upstream (spec: DOOR-01, -04, -05, -10, CACH-01, KEEP-01)."""
+"""The settings of the HTTP gateway and of its upstream (spec: DOOR-01, -04, -05, -10, CACH-01, KEEP-01)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 
 
 def split(value: object, *, what: str = "names") -> object:
-    """Read a list as an environment variable spells it: separated by commas, or as a JSON array."""
+    """Read a list as in an environment variable: separated by commas, or as a JSON array."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -60,16 +60,16 @@ RESERVED = frozenset(
         *("proxy-connection", "te", "transfer-encoding", "upgrade", "user-agent"),
     )
 )
-"""What HTTP/2 and gRPC say themselves on the way to an upstream; no request header becomes metadata of these names."""
+"""Headers that HTTP/2 and gRPC set themselves. No request header becomes metadata of these names."""
 FIXED: Final = frozenset(("agent", "extendedAgentCard", "healthz", "openapi.json", "readyz", "tasks", "v1"))
-"""First segments of paths that are served already."""
+"""The first segments of paths that the gateway serves itself."""
 _IN_BRACKETS: Final = re.compile(r"\s*\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]")
-"""An address of IPv6, which looks like an array to whoever sees its first character only."""
+"""An IPv6 address, which begins like a JSON array."""
 _PATH: Final = re.compile(r"(?:/(?!\.)[A-Za-z0-9._~-]+)+")
 
 
 def path_fault(path: str) -> str:
-    """Say what makes a path unusable for a profile of its own; empty when nothing does."""
+    """Say why a path cannot be used for the draft; empty if it can."""
     if not _PATH.fullmatch(path):
         return "must be a path such as /draft: letters, digits, and - . _ ~ between slashes, none of them at its end"
     first = first_segment(path)
@@ -85,60 +85,60 @@ class GatewayOptions:
     """Times are seconds, sizes bytes."""
 
     max_body_bytes: Count = 16 * 1024 * 1024
-    """The largest request body; a larger one is answered with 413."""
+    """The largest request body. A larger one is answered with 413."""
     max_url_bytes: Count = 8190
-    """The longest path with its query; a longer one is answered with 414."""
+    """The longest path with its query. A longer one is answered with 414."""
     max_header_bytes: Count = 8190
-    """The longest request header; a longer one is answered with 431."""
+    """The longest request header. A longer one is answered with 431."""
     max_header_total_bytes: Count = 12 * 1024
-    """All headers of a request together; more are answered with 431. gRPC servers take 16 KiB of metadata by default,
-    32 bytes of which they reckon for each name."""
+    """The largest total size of a request's headers. More are answered with 431. gRPC servers accept 16 KiB of metadata
+    by default, and count 32 bytes extra for each name."""
     max_depth: Count = 64
-    """How deep JSON may nest."""
+    """How deeply JSON may nest."""
     body_timeout: Seconds = 30.0
-    """How long a request's headers, and after them its body, may take to arrive."""
+    """How long the headers of a request may take to arrive, and then its body."""
     idle_timeout: Seconds = 75.0
-    """How long a connection without requests is kept."""
+    """How long a connection without requests is kept open."""
     write_timeout: Seconds = 60.0
-    """How long a client may take nothing of what it is sent before its connection is cut."""
+    """How long a client may read nothing of what it is sent before its connection is closed."""
     max_unsent_bytes: Count = 256 * 1024 * 1024
-    """How much may wait for clients that read slowly, in all; beyond it the one for whom the most waits is cut."""
+    """How much may be buffered for all slow clients together. Beyond it, the client with the most is disconnected."""
     keep_alive: Seconds = 30.0
-    """After how long an idle stream gets a comment, so that nobody between takes it for dead."""
+    """How often an idle stream is sent a comment, so that no proxy closes it."""
     streams_per_client: Count = 1000
-    """Streams that one address may have open at once."""
+    """How many streams one client address may have open at once."""
     streams: Count = 10_000
-    """Streams that may be open at once."""
+    """How many streams may be open at once."""
     card_max_age: Annotated[int, Ge(0)] = 60
-    """How many seconds clients may keep the public card without asking again."""
+    """How many seconds clients may cache the public card."""
     card_form: CardForm = "auto"
-    """The public card's form for clients that ask for no version: `auto` = one with the members of 1.0 and 0.3 while
-    0.3 is served, `1.0` = nothing but 1.0, for strict checkers, `0.3` = nothing but 0.3."""
+    """The form of the public card for clients that ask for no version: `auto` = the members of 1.0 and, while 0.3 is
+    served, those of 0.3; `1.0` = only 1.0, for strict checkers; `0.3` = only 0.3."""
     legacy_json: LegacyJson = "proto"
-    """The spelling in which REST answers clients of 0.3 whose request has none itself: `proto` = as the 0.3 proto has
-    it, `kind` = as the JSON schema of 0.3 has it."""
+    """The JSON in which REST answers clients of 0.3 when the request does not show one: `proto` = that of the 0.3
+    proto, `kind` = that of the 0.3 JSON schema."""
     profiles: Profiles = ()
-    """Further ways of speaking that are served: `draft` = the draft between 0.3 and 1.0, at `draft_path`."""
+    """Other versions to serve: `draft` = the draft between 0.3 and 1.0, at `draft_path`."""
     draft_path: str = "/draft"
-    """The path under which everything of the draft is, and nothing else."""
+    """The path under which the draft is served."""
     upstream_doors: bool = True
-    """Whether the card keeps the doors that a server elsewhere declares, such as its gRPC address."""
+    """Whether the card keeps the other interfaces that the upstream declares, such as its gRPC address."""
     card: str = ""
-    """A JSON file with the public card, for upstreams that do not tell theirs over gRPC."""
+    """A JSON file with the public card, for upstreams that do not serve theirs over gRPC."""
     cors_origins: NameList = ()
-    """Origins whose pages may call, such as https://console.example, or *; the public card may be read by all. Pages
-    send credentials in headers of their own; those that browsers add by themselves, such as cookies, never count."""
+    """Origins whose web pages may call, such as https://console.example, or *. All pages may read the public card.
+    Pages must send credentials in headers; what browsers add by themselves, such as cookies, never counts."""
     trusted_proxies: NameList = ()
-    """Addresses or networks whose Forwarded, and X-Forwarded-For, -Proto, -Host and -Port headers are believed, such as
-    10.0.0.0/8."""
+    """Addresses or networks of proxies whose Forwarded and X-Forwarded-For, -Proto, -Host and -Port headers are
+    believed, such as 10.0.0.0/8."""
     forwarded_prefix: bool = False
-    """Whether X-Forwarded-Prefix of trusted proxies is believed, too. Only where every one of them sets or removes it:
-    most pass on what the client has sent."""
+    """Whether X-Forwarded-Prefix of trusted proxies is believed too. Enable it only if every proxy sets or removes that
+    header: most pass on what the client has sent."""
     forward_headers: NameList = FORWARDED
-    """Request headers that become metadata of the same name; a star at the end stands for anything. Cookies are not
-    among them: what a browser sends along by itself is nobody's credential unless the operator says so."""
+    """Request headers that become metadata of the same name; a star at the end stands for any ending. Cookies are not
+    among them, because browsers send them by themselves."""
     forward_well_known: NameList = WELL_KNOWN
-    """HTTP's own request headers that become metadata grpcgateway-<name>."""
+    """Standard request headers that become metadata `grpcgateway-<name>`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,41 +146,42 @@ class ChannelOptions:
     """Times are seconds, sizes bytes."""
 
     addresses: NameList = ()
-    """HOST:PORT of each upstream; calls go to all of them, and to all addresses a name stands for, in turn."""
+    """HOST:PORT of each upstream server. Calls go to all of them in turn, and to all addresses of a name."""
     tls: bool = False
-    """Whether to speak TLS, also without any of the four below."""
+    """Whether to use TLS; any of the next four settings enables it too."""
     ca: str = ""
-    """PEM file with the authorities to trust; empty = those of the system."""
+    """A PEM file with the authorities to trust; empty = those of the system."""
     cert: str = ""
-    """PEM file with the gateway's own certificate, for upstreams that ask for one."""
+    """A PEM file with the gateway's own certificate, for upstreams that ask for one."""
     key: str = ""
-    """PEM file with its private key."""
+    """A PEM file with the certificate's private key."""
     server_name: str = ""
-    """The name in the upstream's certificate, when it is not the one in its address."""
+    """The name in the upstream's certificate, if it differs from the one in its address."""
     read_timeout: Seconds = 30.0
-    """How long a call that changes nothing may take, unless the client gives it less or more."""
+    """How long a call that changes nothing may take, unless the client sets a deadline."""
     call_timeout: Seconds = 600.0
-    """The same for all other unary calls, such as sends that wait for the agent. Streams may last."""
+    """The same for all other unary calls, such as sends that wait for the agent. Streams have no limit."""
     connect_timeout: Seconds = 5.0
-    """How long opening a connection may take, and how long the upstream may take to accept a stream."""
+    """How long it may take to open a connection, and how long the upstream may take to accept a stream."""
     attempts: Annotated[int, Ge(1)] = 3
-    """How often a call that changes nothing is tried in all while the upstream is away."""
+    """How many attempts a call that changes nothing gets while the upstream is away."""
     max_message_bytes: Count = 256 * 1024 * 1024
     """The largest answer, or item of a stream."""
     calls_per_connection: Count = 100
-    """How many calls of one kind a connection carries before another one is opened. Servers limit that, often to 100 or
-    128, and what is beyond waits. A server that takes fewer streams is found out at the cost of a second; that it
-    takes fewer sends at once has to be said here."""
+    """How many calls of one kind a connection carries before another one is opened. Servers limit this, often to 100 or
+    128, and calls beyond the limit wait. If the server accepts fewer streams, the gateway notices within a second; if
+    it accepts fewer sends, set that number here."""
     connections: Count = 100
-    """Connections to one address for calls of one kind: reads, sends, streams; when all are full, calls get a 429."""
+    """How many connections one address may have for each kind of calls: reads, sends, streams. When all are full, calls
+    are answered with 429."""
     keepalive_time: Annotated[float, Ge(10)] = 330.0
     """How long a connection with open calls may be silent before it is pinged. gRPC servers disconnect clients that
-    ping more often than every five minutes, unless they are told to allow it; a2ad allows ten seconds."""
+    ping more often than every five minutes, unless configured otherwise; a2ad allows ten seconds."""
     keepalive_timeout: Seconds = 20.0
-    """How long the answer to a ping may take before the connection counts as dead."""
+    """How long the answer to a ping may take before the connection is closed."""
     health_checks: bool = False
-    """Whether to send nothing to an upstream that says NOT_SERVING at grpc.health.v1, so that one that stops gets no
-    new calls. Only for upstreams that tell their health without credentials, as a2ad does."""
+    """Whether to send no calls to an upstream that reports NOT_SERVING at grpc.health.v1, so that a stopping server
+    gets no new ones. Only for upstreams that report their health without credentials, as a2ad does."""
 
     def __post_init__(self) -> None:
         for address in self.addresses:
@@ -192,13 +193,13 @@ class ChannelOptions:
 
 
 def target_of(address: str) -> str:
-    """Read `host ":" port`, `"[" ipv6 "]:" port`, or a target in gRPC's own words, such as `unix:/run/a2a.sock`."""
+    """Read `host ":" port`, `"[" ipv6 "]:" port`, or a target in gRPC's own syntax, such as `unix:/run/a2a.sock`."""
     if _TARGET.fullmatch(address):
         return address
     match = _ADDRESS.fullmatch(address)
     if match is None or not 0 < int(match["port"]) <= _HIGHEST_PORT:
         raise ValueError(f'upstream "{address}": must be HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051')
-    return f"dns:///{address}"  # which takes literal addresses, too
+    return f"dns:///{address}"  # also for literal addresses
 
 
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")

@@ -29,14 +29,14 @@ from a2a_gateway.http.drain import Drainable
 from a2a_gateway.http.server import HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import LocalWakeups, SystemClock
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 from a2a_server.serve.parts import (
     authenticator_of,
     base_of,
@@ -84,7 +84,8 @@ class Doors:
         if not settings.http:
             return cls(grpc=grpc, grpc_at=grpc_at)
         at = Address.parse(settings.http)
-        http = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
+        tls = server_context(settings.tls)  # first, because it may fail
+        http = HttpDoor(at.listen("http"), settings.gateway, tls)
         stack.push_async_callback(http.close)
         return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=Address(at.host, http.port))
 
@@ -184,6 +185,7 @@ def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, se
     return Core(
         agent=agent,
         store=store,
+        wakeups=LocalWakeups(),
         clock=clock,
         cards=CardBook(
             agent,
@@ -206,7 +208,8 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
     """Run the gateway alone, in front of servers elsewhere; yields where it listens."""
     async with AsyncExitStack() as stack:
         at = Address.parse(settings.http)
-        door = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
+        tls = server_context(settings.tls)  # first, because it may fail
+        door = HttpDoor(at.listen("http"), settings.gateway, tls)
         stack.push_async_callback(door.close)
         address = Address(at.host, door.port)
         channel = channel_of(settings)

@@ -14,22 +14,24 @@ from pydantic import SecretStr
 from a2a_gateway.cards.agent_card import doors_at, old_doors_at
 from a2a_proto import a2a_pb2 as pb
 from a2a_server import __version__
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
+from a2a_server.adapters.auth import Secret, StaticAuthenticator
+from a2a_server.adapters.defaults import Anonymous
 from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sealing import Sealing, sealing_keys
-from a2a_server.adapters.sqlite.push_books import PushBooks
+from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push.delivery import Form, PushOptions
+from a2a_server.operations.push.options import PushOptions, WebhookForm
 from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import PushAdmin
 from a2a_server.ports.store import Store, StoreRefused
-from a2a_server.protocol import dialects
+from a2a_server.protocol.draft.json import DRAFT as DRAFT_JSON
+from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
-from a2a_server.protocol.v0_3.options import Options as CompatOptions
+from a2a_server.protocol.v0_3.json import kind_json
+from a2a_server.protocol.v0_3.requests import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.sections import Push
@@ -100,25 +102,25 @@ def spoken_of(settings: Settings) -> CompatOptions:
 
 
 def log_internal(event: InternalEvent) -> None:
-    """Agents' internal events are for whoever looks closely (INTL-02)."""
+    """Log the internal events of agents, at debug level (INTL-02)."""
     log.debug(event.kind, task_id=event.task_id, **{f"agent_{name}": value for name, value in event.fields.items()})
 
 
 class UnusableKeys(Exception):  # noqa: N818 - a verdict on the settings
-    """A key in the settings is none; the message names the setting."""
+    """A key in the settings cannot be used; the message names the setting."""
 
 
-def forms_of() -> Mapping[str, Form]:
+def forms_of() -> Mapping[str, WebhookForm]:
     """How webhooks look to the clients of each version (CONF-36)."""
     return {
-        CURRENT: Form(A2A_JSON, dialects.V1.codec.encode),
-        LEGACY: Form(JSON, dialects.KIND.codec.encode, whole=True),
-        DRAFT: Form(A2A_JSON, dialects.DRAFT.codec.encode, dialects.DRAFT.last.encode),
+        CURRENT: WebhookForm(A2A_JSON, V1.encode),
+        LEGACY: WebhookForm(JSON, kind_json().codec.encode, whole=True),
+        DRAFT: WebhookForm(A2A_JSON, DRAFT_JSON.codec.encode, DRAFT_JSON.last.encode),
     }
 
 
 def delivery_of(settings: Settings, clock: Clock, issuer: str) -> PushOptions | None:
-    """None where webhooks are switched off. `issuer` signs them unless the settings name another."""
+    """How webhooks are sent; None if they are switched off. `issuer` signs them unless the settings name another."""
     push = settings.push
     if not push.enabled:
         return None
@@ -147,15 +149,15 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
     )
 
 
-def books_of(settings: Settings) -> PushAdmin:
-    """What operators look into; a server may be using the same file."""
+def push_admin_of(settings: Settings) -> PushAdmin:
+    """What `a2ad push` works on; a server may be using the same file."""
     if settings.store == MEMORY:
-        raise StoreRefused("store = 'memory:': what it holds is known to the server's own process alone")
-    return PushBooks(Path(settings.store.removeprefix(SQLITE)))
+        raise StoreRefused("store = 'memory:': only the server's own process can read it")
+    return SqlitePushAdmin(Path(settings.store.removeprefix(SQLITE)))
 
 
 def documents_of(settings: Settings) -> Mapping[str, bytes]:
-    """What the HTTP door shows to whoever verifies signatures (PAID-05)."""
+    """What the HTTP door publishes for receivers that verify signatures (PAID-05)."""
     keys = _keys(signing_keys, settings.push.signing_keys) if settings.push.enabled else ()
     return {JWKS_PATH: orjson.dumps(jwks(keys))} if keys else {}
 
@@ -190,7 +192,7 @@ def issuer_of(settings: Settings, base: str, grpc: Address) -> str:
 
 
 def reachable(address: Address) -> Address:
-    """A wildcard is nowhere that a client could go."""
+    """Replace a wildcard, which no client can connect to, by the name of this host."""
     return Address(socket.gethostname(), address.port) if address.host in WILDCARDS else address
 
 

@@ -1,4 +1,9 @@
-"""Everything an operator may choose, checked before anything starts (spec: OPER-05)."""
+"""Everything that an operator can set, checked before anything starts (spec: OPER-05).
+
+1. `load` (sources.py) merges flags, environment and file, and knows where each value came from.
+2. `Settings` (model.py) checks single values, then what several of them say together.
+3. Its sections are the options that the parts below define (`Limits`, `GrpcOptions` …), and those in sections.py.
+"""
 
 from a2a_server.settings.model import Log, Settings
 from a2a_server.settings.sections import Auth, Credential

@@ -1,4 +1,4 @@
-"""The settings themselves: one frozen object, its parts owned by the packages that use them."""
+"""The settings: one frozen object, whose sections are defined by the packages that use them."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class Log(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least important events to show."""
+    """The least important events that are logged."""
     format: Literal["auto", "console", "json"] = "auto"
-    """`auto` = console on a terminal, one JSON object per line elsewhere."""
+    """`auto` = readable lines on a terminal, one JSON object per line elsewhere."""
 
 
 class Settings(BaseSettings):
-    """What the server was told. Making one reads nothing but its arguments; `load` asks files and environment."""
+    """All settings. Making one reads only its arguments; `load` reads files and the environment."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix="A2A_", env_nested_delimiter="__", enable_decoding=False
@@ -75,33 +75,34 @@ class Settings(BaseSettings):
     agent: str = "a2a_server.demo:agent"
     """The agent to serve: MODULE:NAME or path/to/file.py:NAME."""
     grpc: Listening = "127.0.0.1:50051"
-    """Where the gRPC door listens; port 0 lets the system choose."""
+    """Where the gRPC door listens. With port 0 the system chooses a port."""
     http: Optional = "127.0.0.1:8080"
-    """Where the HTTP door listens: REST, JSON-RPC and SSE; `none` keeps it closed."""
+    """Where the HTTP door listens, for REST, JSON-RPC and SSE; `none` = no HTTP door."""
     store: str = "sqlite:///a2a.db"
     """Where tasks are kept: memory: or sqlite:///PATH."""
     public_grpc: str = ""
-    """HOST:PORT of the gRPC door as clients see it, for the agent card; empty = where it listens."""
+    """HOST:PORT at which clients reach the gRPC door, for the agent card; empty = where it listens."""
     public_url: str = ""
-    """URL of the HTTP door as clients see it, for the agent card; empty = where it listens, or what proxies say."""
+    """URL at which clients reach the HTTP door, for the agent card; empty = what trusted proxies say, or where it
+    listens."""
     anonymous_beyond_loopback: bool = False
-    """Whether other machines may call without authentication."""
+    """Whether callers on other machines are served without authentication."""
     tenants: NameList = ()
-    """The tenants that are served; none = every tenant a caller names is a space of its own."""
+    """The tenants that are served; none = every tenant that a caller names has a space of its own."""
     default_tenant: str = ""
     """The tenant of calls that name none."""
     strict_version: bool = False
-    """Whether a call without A2A-Version counts as 0.3, to the letter of the specification."""
+    """Whether a call without A2A-Version counts as 0.3, as the letter of the specification has it."""
     error_codes: ErrorCodes = "1.0.1"
-    """Which release's gRPC codes errors have; reasons are the same in both."""
+    """The release of the specification whose gRPC codes errors use. The reasons are the same in both."""
     require_extensions_everywhere: bool = False
-    """Whether extensions that the card requires must be listed beyond sends, too."""
+    """Whether every call must list the extensions that the card requires, not only sends."""
     replay_extension: bool = False
-    """Whether gRPC clients, and gateways elsewhere, may ask for the numbers of events and go on after one of them."""
+    """Whether gRPC clients, and gateways in other processes, may see event numbers and resume streams by them."""
     input_request_extension: bool = False
-    """Whether agents may make input requests that do not declare them on their own."""
+    """Whether agents may make input requests without declaring the extension themselves."""
     answer_by_reference: bool = False
-    """Whether a tool result without a task id finds its task by the one task that it refers to."""
+    """Whether a tool result without a task id belongs to the task that it refers to, if it refers to one only."""
     keep_streams_open_on_input: bool = False
     """Whether streams stay open when a task asks for input."""
     loop_block_warning: Annotated[float, Ge(0)] = 1.0

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from a2a_server.domain.addresses import Addresses, Network
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy, ports_of
-from a2a_server.operations.push.delivery import Patience
+from a2a_server.operations.push.options import Patience
 from a2a_server.protocol.names import API_KEY
 from a2a_server.protocol.options import Count, NameList, Seconds, split
 from a2a_server.transport.certificates import certificates_fault
@@ -39,7 +39,7 @@ def _listed(value: object) -> object:
 
 
 def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
-    """Make an error about a setting that is not, or not only, the one being validated."""
+    """Make an error that names another setting than the one being validated."""
     return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
 
 
@@ -49,11 +49,11 @@ class Credential(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     owner: str = Field(min_length=1)
-    """Whose tasks the bearer sees."""
+    """The owner whose tasks this caller sees."""
     hash: SecretStr
     """`sha256:` and the SHA-256 of the secret in hexadecimal digits."""
     tenant: str = ""
-    """The tenant the caller is bound to."""
+    """The tenant that the caller is bound to; empty = any."""
     extended_card: bool = False
     """Whether the caller may read the extended agent card."""
 
@@ -81,7 +81,7 @@ class _TokensFile(BaseModel):
 
 
 class Auth(BaseModel):
-    """Who may call. Without any credential every caller is the one anonymous owner."""
+    """Who may call. Without credentials all callers are one anonymous owner."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -90,9 +90,9 @@ class Auth(BaseModel):
     api_keys: CredentialList = ()
     """API keys."""
     api_key_header: str = Field(default=API_KEY, pattern=r"^[A-Za-z0-9_-]+$")
-    """The header, or gRPC metadata, that API keys arrive in."""
+    """The header, or gRPC metadata, in which API keys are sent."""
     tokens_file: str = ""
-    """A TOML file with more `[[tokens]]` and `[[api_keys]]`, to keep them apart from the other settings."""
+    """A TOML file with more `[[tokens]]` and `[[api_keys]]`, to keep them out of the settings file."""
 
     @model_validator(mode="after")
     def _with_file(self) -> Self:
@@ -122,46 +122,48 @@ class Push(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
-    """Whether webhooks are delivered, and the card says so."""
+    """Whether webhooks are delivered. The card says so."""
     timeout: Annotated[float, Ge(1), Le(300)] = 15.0
-    """What one attempt may take."""
+    """How long one attempt may take."""
     retry_first: Seconds = 1.0
-    """The longest wait before the second attempt; it doubles with each that follows, and the real wait is random."""
+    """The longest wait before the second attempt. It doubles with each attempt, and the actual wait is random."""
     retry_most: Seconds = 3600.0
-    """The longest wait of all, and the longest that a receiver may ask for with Retry-After."""
+    """The longest wait between attempts, also when a receiver asks for more with Retry-After."""
     give_up_after: Count = 20
-    """Attempts at one webhook, after which its config is parked: `a2ad push list --parked`."""
+    """After how many failed attempts at one webhook its config is parked; see `a2ad push list --parked`."""
     give_up_age: Seconds = 86_400.0
     """For how long attempts may fail before the config is parked."""
     concurrency: Count = 64
-    """Attempts under way at once."""
+    """How many attempts may run at once."""
     per_host: Count = 8
-    """Attempts under way at once at one host."""
+    """How many attempts may run at once at one host."""
     allow_hosts: NameList = ()
-    """The only hosts that may be named: hook.example, .example for all below it, or addresses; none = all."""
+    """The only hosts that webhooks may name: hook.example, .example for all below it, or addresses; none = all."""
     deny_hosts: NameList = ()
-    """Hosts that may not be named, in the same spelling."""
+    """Hosts that webhooks may not name, in the same spelling."""
     allow_networks: NameList = ()
-    """Networks that may be called although they are private, such as 10.1.0.0/16."""
+    """Private networks that may be called all the same, such as 10.1.0.0/16."""
     deny_networks: NameList = ()
-    """Networks that may not be called although they are public."""
+    """Public networks that may not be called."""
     https_only: bool = True
-    """Whether webhooks go over HTTPS alone."""
+    """Whether webhooks must use HTTPS."""
     ports: NameList = ("443", "80", "1024-65535")
     """Ports that may be called."""
     allow_loopback: bool = False
-    """For development: whether this machine itself may be called, also over HTTP. Callers could reach what it hides."""
+    """For development: whether webhooks may call this machine itself, also over HTTP. Callers can then reach what
+    listens on it."""
     issuer: str = ""
-    """Who signs webhooks, as `iss`; empty = `public_url`, else the HTTP door's URL, else the gRPC door's address."""
+    """The `iss` of signatures; empty = `public_url`, else the URL of the HTTP door, else the address of the gRPC door.
+    """
     signing_keys: Keys = ()
-    """EC keys on P-256, as PEM or JWK, or file:PATH. The first signs, all are published; none = no signatures."""
+    """EC keys on P-256, as PEM or JWK, or file:PATH. The first one signs, all are published; none = no signatures."""
     secret_keys: Keys = ()
-    """Keys that tokens and credentials are sealed with in the store: 32 bytes in base64, or file:PATH. The first
-    seals, all of them open; none = they are stored as they are."""
+    """Keys that encrypt tokens and credentials in the store: 32 bytes in base64, or file:PATH. The first one encrypts,
+    all of them decrypt; none = they are stored in the clear."""
     challenge: bool = False
-    """Whether receivers must echo a token before a config is accepted."""
+    """Whether a receiver must echo a token before its config is accepted."""
     trust: str = ""
-    """A file with authorities (PEM) that receivers' certificates may come from, beside the system's."""
+    """A PEM file with authorities that receivers' certificates may come from, in addition to the system's."""
 
     @field_validator("ports")
     @classmethod

@@ -1,4 +1,4 @@
-"""Where settings come from: flags before environment before one file before defaults; nobody's typo goes unnoticed."""
+"""Where settings come from: flags, then the environment, then one file, then defaults. Unknown names are errors."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ Tree = dict[str, Any]
 
 
 class SettingsError(Exception):
-    """Settings that cannot be started with; one line per fault, for the operator."""
+    """The settings are invalid; the message has one line per fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings, and for each one that is not at its default who said so."""
+    """The settings, and the source of each one that is not at its default."""
 
     settings: Settings
     sources: Mapping[str, str]
 
 
 def load(flags: Mapping[str, Any] | None = None, *, config: str | None = None) -> Loaded:
-    """Read everything there is, or raise `SettingsError` naming all that is wrong."""
+    """Read all sources, or raise `SettingsError` with everything that is wrong."""
     path, name = _config_path(config)
     layers = [
         (dict(flags or {}), "flag"),
@@ -90,7 +90,7 @@ def leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _config_path(config: str | None) -> tuple[Path | None, str]:
-    """The settings file, and how to speak of it: with whoever named it, if anybody did."""
+    """The settings file, and how errors name it: by the flag or the variable that it came from, if any."""
     for source, named in (("--config", config), (CONFIG, os.environ.get(CONFIG))):
         if named:
             return Path(named), f"{source} = {named!r}"
@@ -144,7 +144,7 @@ _MESSAGES = {
     "bool_parsing": "must be true or false",
     "bool_type": "must be true or false",
     "dataclass_type": "must be a table",
-    "extra_forbidden": "is no setting",
+    "extra_forbidden": "is not a setting",
     "float_parsing": "must be a number",
     "float_type": "must be a number",
     "int_from_float": "must be a whole number",
@@ -155,7 +155,7 @@ _MESSAGES = {
     "string_type": "must be a text",
     "tuple_type": "must be a list",
 }
-"""The library's own messages speak of Python."""
+"""In place of the library's messages, which use Python's terms."""
 
 
 def _message(fault: ErrorDetails) -> str:
@@ -169,7 +169,7 @@ _SECRET = frozenset({"tokens", "api_keys", "secret_keys", "signing_keys"})
 
 
 def shown(name: str, value: object) -> str:
-    """Say ` = value`, except where somebody may have put a secret."""
+    """Return ` = value`, except where the value may be a secret."""
     if not _SECRET.isdisjoint(name.split(".")):
         return ""
     text = value if isinstance(value, str) else str(value)

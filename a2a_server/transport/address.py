@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 HIGHEST_PORT = 65535
 _ADDRESS = re.compile(r"(?:\[(?P<bracketed>[^][/@\s]+)]|(?P<host>[^][:/@\s]+)):(?P<port>[0-9]{1,5})")
-"""A slash or an @ would be a URL's."""
+"""A slash or an @ belongs to a URL."""
 BACKLOG = 512
 """How many connections may wait to be accepted."""
 
 
 class StartError(Exception):
-    """The server cannot start; the message is for its operator."""
+    """The server cannot start; the message tells the operator why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Address:
         return False
 
     def listen(self, door: str) -> socket.socket:
-        """Take the port for a server of our own making; connections wait until somebody accepts them."""
+        """Take the port. Connections wait until they are accepted."""
         self.check_free(door)
         family, _, _, _, sockaddr = socket.getaddrinfo(
             self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -69,7 +69,7 @@ class Address:
     def check_free(self, door: str) -> None:
         """Raise `StartError` when another process listens here, on any address the host name stands for.
 
-        gRPC would only say that it failed, and with two addresses would be content with one of them.
+        gRPC would only say that it failed, and if a name has two addresses, one of them would be enough for it.
         """
         try:
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -88,6 +88,6 @@ class Address:
 
 _WHY = {
     errno.EADDRINUSE: "is already in use by another process; stop it or choose another port",
-    errno.EACCES: "needs more rights; choose a port above 1023",
-    errno.EADDRNOTAVAIL: "is no address of this machine",
+    errno.EACCES: "needs more privileges; choose a port above 1023",
+    errno.EADDRNOTAVAIL: "is not an address of this machine",
 }

@@ -19,11 +19,11 @@ _CERTIFICATE: Final = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )?CERTIFICATE-----")
 _KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")
 _ENCRYPTED: Final = re.compile(rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED", re.MULTILINE)
 _OF_ANOTHER: Final = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"})
-"""What OpenSSL says of keys that are not the certificate's; the last one of keys of another algorithm."""
+"""OpenSSL's reasons for a key that does not belong to the certificate; the last one means another algorithm."""
 
 
 class PemFile(NamedTuple):
-    """A file, and who named it: a setting or an option."""
+    """A file, and the setting or option that names it."""
 
     setting: str
     path: str
@@ -41,7 +41,7 @@ class PemFile(NamedTuple):
 
 
 def authorities(file: PemFile) -> bytes:
-    """Read certificates that others are believed by."""
+    """Read the certificates of trusted authorities."""
     content = file.read()
     file.refuse(certificates_fault(content))
     return content
@@ -110,7 +110,7 @@ def server_credentials(tls: Tls) -> grpc.ServerCredentials:
 
 
 def server_context(tls: Tls) -> ssl.SSLContext | None:
-    """The same files for the HTTP door; None without any."""
+    """TLS with the same files for the HTTP door; None without a certificate."""
     if not tls.cert:
         return None
     server_credentials(tls)  # says what is wrong with which file

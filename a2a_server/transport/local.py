@@ -10,12 +10,12 @@ from typing import Final, NamedTuple, cast
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_server.operations.call import Take
+from a2a_server.operations.call import Sink
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
-from a2a_server.transport.flowing import Waiting, deadline_of, limited, until
 from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, Stream
+from a2a_server.transport.streams import Waiting, deadline_of, in_time, limited
 
 PATIENCE = 1.0
 """How many seconds the store has for a sign of life."""
@@ -45,20 +45,16 @@ class LocalUpstream:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
         credentials = Credentials(context.metadata)
         await _THE_OTHERS
-        if context.timeout is None:
-            reply = await self._pipeline.unary(method.name, request, credentials)
-        else:
-            async with until(deadline_of(context), context):
-                reply = await self._pipeline.unary(method.name, request, credentials)
+        work = self._pipeline.unary(method.name, request, credentials)
+        reply = await (work if context.timeout is None else in_time(work, deadline_of(context), context))
         await _THE_OTHERS
         return LocalAnswer(reply.message, reply.metadata)
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalStream:
         deadline = deadline_of(context)
-        async with until(deadline, context):
-            credentials = Credentials(context.metadata)
-            stream = await self._pipeline.stream(method.name, request, credentials, shows_numbers=True)
-        return LocalStream(stream, deadline, context)
+        credentials = Credentials(context.metadata)
+        opening = self._pipeline.stream(method.name, request, credentials, shows_numbers=True)
+        return LocalStream(await in_time(opening, deadline, context), deadline, context)
 
     async def ready(self) -> bool:
         """Whether the server takes calls and its store answers."""
@@ -71,8 +67,7 @@ class LocalUpstream:
 
     async def _probe(self) -> bool:
         try:
-            async with asyncio.timeout(PATIENCE):
-                await self._store.ping()
+            await asyncio.wait_for(self._store.ping(), PATIENCE)
         except (StoreUnavailable, TimeoutError):
             return False
         return True
@@ -96,17 +91,17 @@ _THE_OTHERS: Final = _Others()
 class LocalStream:
     """Batches of log entries as the operation gives them."""
 
-    __slots__ = ("_place", "items", "metadata")
+    __slots__ = ("_stream", "items", "metadata")
 
     def __init__(self, stream: Stream, deadline: float | None, context: Waiting) -> None:
-        self._place = stream.place
+        self._stream = stream
         self.metadata = stream.metadata
         self.items = stream.items if deadline is None else limited(stream.items, deadline, context)
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
         """Say how the reader is told that its stream ends from here: it reads too slowly, or the server stops."""
-        self._place.cut = cut
+        self._stream.place.cut = cut
 
-    def on_ready(self, take: Take) -> None:
+    def on_ready(self, take: Sink) -> None:
         """Offer items to `take` while somebody waits for them."""
-        self._place.take = take
+        self._stream.items.deliver_to(take)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
@@ -16,12 +16,11 @@ from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
-from a2a_server.operations.call import Call, Entries, Operation, PackedOperation, StreamOperation, UnaryOperation
+from a2a_server.operations.call import Call, Operation, PackedOperation, StreamOperation, UnaryOperation
 from a2a_server.ports.authenticator import Caller, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import CURRENT, CURSOR
-from a2a_server.transport.flowing import fail, items
-from a2a_server.transport.streams import OpenStream, OpenStreams
+from a2a_server.transport.streams import CallStream, OpenStream, OpenStreams, fail
 
 ReplyMetadata = tuple[tuple[str, str], ...]
 
@@ -112,7 +111,7 @@ class UnaryReply:
 class Stream:
     """The answer of a streaming call. Whoever iterates `items` closes them."""
 
-    items: AsyncIterator[Entries]
+    items: CallStream
     place: OpenStream
     metadata: ReplyMetadata = ()
 
@@ -162,7 +161,9 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - as above
             fail(rpc, error)
         place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
-        return Stream(items(rpc, self._streaming[rpc], self.streams, call, request, place), place, admission.metadata)
+        batches = self._streaming[rpc](call, request)
+        items = CallStream(rpc, batches, self.streams, place, numbers=admission.numbers)
+        return Stream(items, place, admission.metadata)
 
     async def _admit(self, rpc: str, request: Message, credentials: Credentials, spoken: str) -> Admission:
         if self.draining:

@@ -119,7 +119,8 @@ class Calls:
                 found.metadata.update(beside)
         if found.timeout == 0:  # before anything has begun; what is quick would be answered all the same
             raise deadline_exceeded(0)
-        return CallContext(found.metadata, found.timeout, self.proxies.client(request), found.binary, profile.spoken)
+        peer = self.proxies.client(request) if self.proxies.trusted else request.remote or ""
+        return CallContext(found.metadata, found.timeout, peer, found.binary, profile.spoken)
 
 
 @lru_cache(maxsize=256)
@@ -174,8 +175,7 @@ async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
         raise _too_large(options)
     await _ask_for_body(request)
     try:
-        async with asyncio.timeout(options.body_timeout):
-            return await _read_slowly(request, options)
+        return await asyncio.wait_for(_read_slowly(request, options), options.body_timeout)
     except TimeoutError:
         text = f"The body did not arrive within {options.body_timeout:g} seconds."
         raise A2AError(Reason.REQUEST_TIMEOUT, text) from None

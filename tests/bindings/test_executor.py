@@ -12,7 +12,6 @@ from google.protobuf import json_format, struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
-from a2a_server.agents.output import LINGER
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
@@ -36,7 +35,7 @@ from tests.bindings.actors import (
     texts,
     waiting,
 )
-from tests.support.house import Limits, artifact_event, millis
+from tests.support.house import LINGER, Limits, artifact_event, millis
 from tests.support.world import kinds, refused, say, serving
 
 NOW = {"return_immediately": True}

@@ -18,9 +18,10 @@ from tests.support import world
 from tests.support.door_upstream import event
 from tests.support.doors import Door, http_door, upstream_for
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
-from tests.support.house import Call, Entries
+from tests.support.house import Call
 from tests.support.http import get, once, post
 from tests.support.stage import Stage
+from tests.support.yielding import Batches, yielding
 
 LINES = "Accept: application/x-ndjson"
 RPC = b'{"jsonrpc":"2.0","id":"s","method":"SubscribeToTask","params":{"id":"t"}}'
@@ -32,7 +33,8 @@ TOLD = b'{"artifactUpdate":{"taskId":"t","contextId":"c","artifact":{"artifactId
 async def failing(error: A2AError) -> AsyncIterator[world.World]:
     """A server whose subscriptions have one event, and fail."""
 
-    async def subscribe(call: Call, request: Message) -> AsyncIterator[Entries]:
+    @yielding
+    async def subscribe(call: Call, request: Message) -> Batches:
         yield [Entry.of(7, FIRST)]
         raise error
 

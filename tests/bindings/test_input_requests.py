@@ -9,12 +9,11 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import INPUT_REQUESTS, Agent, Turn, text_part, tool_result_part, tool_use_part
-from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
 from tests.bindings.actors import AUTH, COMPLETED, FAILED, INPUT, Actor, status
 from tests.support.guard import Guard, answer, asked, data
-from tests.support.house import UNDECLARED, Anonymous, InputRequest, put_request
+from tests.support.house import UNDECLARED, Anonymous, CardBook, InputRequest, put_request
 from tests.support.stage import texts
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
 from typing import cast
 
 import pytest
@@ -31,7 +31,7 @@ from tests.bindings.actors import (
     says,
     status,
 )
-from tests.support.house import MOVES, TERMINAL, Core, Entries, InputTimeouts, Limits, fold, millis
+from tests.support.house import MOVES, TERMINAL, Core, InputTimeouts, Limits, StreamOperation, fold, millis
 from tests.support.world import World, say, serving
 
 LIMITS = Limits(
@@ -134,13 +134,12 @@ class Crowd:
     async def _follow(self, name: str, request: object) -> None:
         """A stream stays open while its task waits, so that followers give up after a while."""
         view: list[Entry] = []
-        batches = cast("AsyncIterator[Entries]", self.core.operations[name](CALL, request))
-        try:
-            async with asyncio.timeout(self.dice.choice([0.001, 0.05, 0.5])):
-                async for entries in batches:
-                    view.extend(entries)
-        except TimeoutError:
-            await cast("object", batches).aclose()  # type: ignore[attr-defined]
+        operation = cast("StreamOperation", self.core.operations[name])
+        with suppress(TimeoutError):
+            async with aclosing(operation(CALL, request)) as batches:
+                async with asyncio.timeout(self.dice.choice([0.001, 0.05, 0.5])):
+                    async for entries in batches:
+                        view.extend(entries)
         if view and view[0].event.HasField("task"):
             self.views.append(view)
 

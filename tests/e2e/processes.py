@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +40,16 @@ class Running:
 @contextmanager
 def serving(*arguments: str, cwd: Path, **variables: str) -> Iterator[Running]:
     """Start a2ad and wait for its welcome; whatever is left of it in the end is killed."""
-    line = [sys.executable, "-m", "a2a_server", "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
-    with subprocess.Popen(
-        line, cwd=cwd, env=environment(**variables), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with started([sys.executable, "-m", "a2a_server"], *arguments, cwd=cwd, env=environment(**variables)) as server:
+        yield server
+
+
+@contextmanager
+def started(program: Sequence[str], *arguments: str, cwd: Path, env: Mapping[str, str]) -> Iterator[Running]:
+    """As `serving`, whatever program and environment it is."""
+    line = [*program, "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(line, cwd=cwd, env=env, stdout=pipe, stderr=pipe, text=True) as process:
         try:
             yield Running(process, *_opened(process))
         finally:

@@ -198,7 +198,7 @@ def test_a_store_in_use_stops_the_start(tmp_path: Path) -> None:
         (["nothing_here"], "no module named 'nothing_here'"),
         (["nothing.py"], "no file"),
         (["echo:missing"], "has no 'missing'"),
-        (["echo:Turn"], "is a type and no agent"),
+        (["echo:Turn"], "is a type, not an agent"),
         (["broken"], 'raise RuntimeError("my own fault")'),
         ([":agent"], "must be MODULE:AGENT"),
     ],

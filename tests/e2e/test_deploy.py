@@ -105,7 +105,7 @@ def test_the_health_checks_tell_a_gateway_that_is_alive_from_one_that_is_ready(d
     deployed.shell(f"{alive}\n{ready}")
     assert deployed.stop("server") == 0
     answer = deployed.ask("server")
-    assert (answer.returncode, answer.stderr.split(": ")[-1]) == (1, "nobody listens there\n")
+    assert (answer.returncode, answer.stderr.split(": ")[-1]) == (1, "nothing listens there\n")
     until_unready(deployed)
     with pytest.raises(AssertionError, match="HTTP Error 503"):
         deployed.shell(ready)

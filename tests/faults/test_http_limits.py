@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from a2a_gateway.http.backlog import PATIENCE
 from a2a_server.agents import Agent, Turn
 from a2a_server.serve import Server
+from tests.support.house import SLOW_READER_PATIENCE
 from tests.support.http import SEND, Answer, Wire, deaf, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 
@@ -318,7 +318,7 @@ async def test_what_waits_for_all_who_take_nothing_has_a_bound(kind: str) -> Non
             await loop.sock_sendall(client, request)
         await settled(lambda: 1 < len(unsent(server)) < 8 and all(unsent(server)))
         assert sum(unsent(server)) <= room
-        await asyncio.sleep(PATIENCE + 0.1)
+        await asyncio.sleep(SLOW_READER_PATIENCE + 0.1)
         assert len((await once(port, get(f"/tasks/{task['id']}"))).body) > size  # in place of those who take nothing
 
 

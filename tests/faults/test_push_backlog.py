@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.store import Store
 from tests.conformance.authors import COMPLETED, Author, chunk, config
 from tests.support.deliveries import deliver
 from tests.support.effort import effort
-from tests.support.house import SqliteStore, SystemClock, WebhookSender
+from tests.support.house import PushRelay, SqliteStore, SystemClock, WebhookSender
 from tests.support.receivers import HERE, Received, listener, read_request, receiver
 from tests.support.stage import Stage
 from tests.support.world import kinds, say, serving

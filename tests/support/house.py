@@ -9,14 +9,16 @@ from a2a_gateway.app import OPEN_STREAMS, create_app
 from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import A2A, GatewayConfig
+from a2a_gateway.http.backlog import PATIENCE as SLOW_READER_PATIENCE
 from a2a_gateway.http.server import HttpDoor
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.auth import Secret, StaticAuthenticator
+from a2a_server.adapters.defaults import Anonymous, SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore, schema
+from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.webhook import Signer, WebhookSender
+from a2a_server.agents.output import LINGER
 from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.checkers import required_violations
 from a2a_server.domain.events import artifact_event, millis, status_event, text_part
@@ -27,15 +29,19 @@ from a2a_server.domain.reducer import apply_status, fold
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import Policy as WebhookPolicy
-from a2a_server.operations.call import Call, Entries, UnaryOperation
+from a2a_server.operations.call import Call, Entries, StreamOperation, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.config_bound import MOST_CONFIGS
-from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.operations.push.configs import MOST_CONFIGS
+from a2a_server.operations.push.options import PushOptions
+from a2a_server.operations.push.relay import PushRelay
+from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.idempotency import fingerprint
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
+from a2a_server.operations.turns.turn_input import TurnInput, recovered
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
-from a2a_server.protocol.v0_3.options import Options as OldOptions
+from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
@@ -44,11 +50,13 @@ from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
 __all__ = [
     "A2A",
     "INTERRUPTED",
+    "LINGER",
     "MOST_CONFIGS",
     "MOVES",
     "OPEN_STREAMS",
     "REDACTED",
     "REPLAY",
+    "SLOW_READER_PATIENCE",
     "TERMINAL",
     "UNDECLARED",
     "Address",
@@ -57,6 +65,7 @@ __all__ = [
     "Anonymous",
     "Call",
     "CallRules",
+    "CardBook",
     "ChannelUpstream",
     "Core",
     "DeclaredExtensions",
@@ -73,19 +82,23 @@ __all__ = [
     "OldOptions",
     "Position",
     "PushOptions",
+    "PushRelay",
     "Scope",
     "Sealing",
     "Secret",
     "Signer",
+    "SqlitePushAdmin",
     "SqliteStore",
     "StartError",
     "StaticAuthenticator",
+    "StreamOperation",
     "StreamOptions",
     "SystemClock",
     "TaskFilter",
     "Tenants",
     "Tls",
     "Trace",
+    "TurnInput",
     "UnaryOperation",
     "WebhookPolicy",
     "WebhookSender",
@@ -93,9 +106,11 @@ __all__ = [
     "apply_status",
     "artifact_event",
     "create_app",
+    "fingerprint",
     "fold",
     "millis",
     "put_request",
+    "recovered",
     "required_violations",
     "schema",
     "status_event",

@@ -57,6 +57,13 @@ def test_links_lead_to_pages_and_headings_that_there_are(page: Path) -> None:
 
 
 @every_page
+def test_files_that_pages_name_exist(page: Path) -> None:
+    """Below the project's folder, or in a2a_server/ as decisions name them."""
+    named = re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|sql|sh|toml|yml|proto))`", prose(page))
+    assert not [name for name in named if not (ROOT / name).exists() and not (ROOT / "a2a_server" / name).exists()]
+
+
+@every_page
 def test_blocks_say_what_they_are(page: Path) -> None:
     fences = re.findall(r"^```(.*)$", page.read_text("utf-8"), re.MULTILINE)
     assert len(fences) % 2 == 0

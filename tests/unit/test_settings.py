@@ -215,7 +215,7 @@ WRONG = [
     ({"push": {"trust": "none.pem"}}, "push.trust = 'none.pem' (flag): cannot be read: No such file or directory"),
     ({"auth": {"tokens": [{"owner": "ann", "hash": "hunter2"}]}}, "never the secret itself"),
     ({"auth": {"tokens": [{"owner": "", "hash": HASH}]}}, "auth.tokens.0.owner (flag): must have at least 1"),
-    ({"auth": {"tokens": [{**CREDENTIAL, "extra": 1}]}}, "auth.tokens.0.extra (flag): is no setting"),
+    ({"auth": {"tokens": [{**CREDENTIAL, "extra": 1}]}}, "auth.tokens.0.extra (flag): is not a setting"),
     ({"auth": {"tokens": "hunter2"}}, "auth.tokens (flag): must be a JSON array"),
     ({"auth": {"api_key_header": "a b"}}, "auth.api_key_header = 'a b' (flag): must match pattern"),
     ({"auth": {"tokens_file": "none.toml"}}, "auth.tokens_file = 'none.toml' (flag): cannot be read: No such file"),

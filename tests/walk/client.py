@@ -18,7 +18,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 
 PAUSE = 0.1
-"""How long a call's last work may take after its answer, and how late a receiver of webhooks answers."""
+"""How late a receiver of webhooks answers; for half of that a call is still recorded after its answer."""
 
 HELLO = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
 OLD_HELLO = {"messageId": "m", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "hello"}]}

@@ -22,6 +22,8 @@ from tests.walk.record import ROOT, Recorder, Walk
 KINDS = ("rest-send", "grpc-send", "grpc-stream", "0.3-send", "event", "gateway-send")
 WARM = 12
 RECORDED = 5
+PAUSE = 0.2
+"""How long a call's last work may take, such as what becomes of a receiver's answer to a webhook."""
 
 
 class Speaker:
@@ -57,6 +59,7 @@ async def _record(kind: str, place: Path, recorder: Recorder) -> None:
         for number in range(WARM):
             await _call(client, speaker, number)
         for number in range(RECORDED):
+            await asyncio.sleep(PAUSE)
             with recorder.call():
                 await _call(client, speaker, WARM + number)
 

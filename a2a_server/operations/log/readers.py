@@ -7,12 +7,14 @@ latest entries for all of them together, and a reader that falls behind them goe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from a2a_server.operations.call import Sink
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
+from a2a_server.ports.wakeups import Wakeups
 from a2a_server.protocol.errors import A2AError, Reason
 
 _RECENT = 512
@@ -23,15 +25,15 @@ _BYTES = 1024 * 1024
 class EventLog:
     """Hands what was committed to whoever follows the task."""
 
-    def __init__(self, store: Store, *, lag: int) -> None:
+    def __init__(self, store: Store, wakeups: Wakeups, *, lag: int) -> None:
         self.store = store
         self.lag = lag
+        self._wakeups = wakeups
         self._channels: dict[str, Channel] = {}
 
     def publish(self, task_id: str, entries: Sequence[Entry]) -> None:
-        """Tell the readers of a task what has just become durable."""
-        if channel := self._channels.get(task_id):
-            channel.publish(entries)
+        """Wake the readers of a task for what has just become durable."""
+        self._wakeups.tell(task_id, entries[-1].number, entries)
 
     def reader(self, task_id: str, after: int, *, head: int = 0, error: Exception | None = None) -> Reader:
         """A reader of what follows `after`; it misses nothing that is published from now on.
@@ -41,6 +43,7 @@ class EventLog:
         channel = self._channels.get(task_id)
         if channel is None:
             channel = self._channels[task_id] = Channel(self, task_id)
+            self._wakeups.listen(task_id, channel)
         if head > channel.head:
             channel.reach(head)
         channel.error = channel.error or error
@@ -62,6 +65,7 @@ class EventLog:
         return len(self._channels)
 
     def forget(self, channel: Channel) -> None:
+        self._wakeups.forget(channel.task_id, channel)
         if self._channels.get(channel.task_id) is channel:  # not a newer one, of readers that came since
             del self._channels[channel.task_id]
 
@@ -95,14 +99,16 @@ class Channel:
         self._ready_after = (0, 0)
         self._handing_out = False
 
-    def publish(self, entries: Sequence[Entry]) -> None:
+    def woken(self, number: int, entries: Sequence[Entry]) -> None:
+        """Share what is new with all readers, and wake those that wait."""
         recent = self.recent
-        if recent and entries[0].number != self.head + 1:
-            recent.clear()  # another writer was in between; the store has what is missing
-        recent.extend(entries)
-        self.due, self.head = self.head, entries[-1].number
-        if len(recent) > 2 * _RECENT:
-            del recent[:-_RECENT]
+        if number >= self.head:  # or the hint is late
+            if not entries or entries[0].number != self.head + 1:
+                recent.clear()  # another writer was in between; the store has what is missing
+            recent.extend(entries)
+            self.due, self.head = self.head, number
+            if len(recent) > 2 * _RECENT:
+                del recent[:-_RECENT]
         self._wake()
 
     def reach(self, head: int) -> None:
@@ -159,15 +165,29 @@ def portion(entries: Sequence[Entry]) -> Sequence[Entry]:
 class Reader:
     """One follower of one task; used as a context manager, so that nothing of it outlives its stream."""
 
-    __slots__ = ("_channel", "_waiter", "offer", "position")
+    __slots__ = ("_catching_up", "_channel", "_sink", "_waiter", "position")
 
     def __init__(self, channel: Channel, after: int) -> None:
         self._channel = channel
         self._waiter: asyncio.Future[None] | None = None
         self.position = after
-        self.offer: Callable[[Sequence[Entry]], bool] | None = None
-        """Asked to take what `next` would return while that is being waited for; to wake a task costs more."""
+        self._catching_up = False
+        self._sink: Sink | None = None
         channel.readers.add(self)
+
+    def catch_up(self, position: int, head: int) -> None:
+        """Go back to a position: read from the store, however far back, and only then count as a reader.
+
+        `head` says up to where the log is known to reach.
+        """
+        self.position = position
+        self._catching_up = True
+        if head > self._channel.head:
+            self._channel.reach(head)
+
+    def deliver_to(self, sink: Sink) -> None:
+        """Offer to the sink what `next` would return, while that is being waited for: to wake a task costs more."""
+        self._sink = sink
 
     def __enter__(self) -> Self:
         return self
@@ -186,40 +206,46 @@ class Reader:
 
     def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
-            if self.offer is None:
+            if self._sink is None:
                 self._waiter.set_result(None)
             else:
                 self._channel.hand_out_soon()
 
     def hand_over(self) -> None:
-        """Have what is ready taken, or wake whoever waits for it."""
+        """Have the sink take what is ready, or wake whoever waits for it."""
         if self._waiter is None or self._waiter.done():
             return
-        while self._taken():
+        while self._delivered():
             if self.position >= self._channel.head:
                 return
         self._waiter.set_result(None)
 
-    def _taken(self) -> bool:
+    def _delivered(self) -> bool:
         channel = self._channel
-        if channel.error is not None or channel.due - self.position > channel.log.lag or self.offer is None:
+        if channel.error is not None or channel.due - self.position > channel.log.lag or self._sink is None:
             return False
         entries = channel.ready(self.position)
-        if not entries or not self.offer(entries):
+        if not entries or not self._sink(entries):
             return False
         self.position = entries[-1].number
         return True
 
     async def next(self) -> Sequence[Entry]:
-        """At least one entry, all that is ready. Raises when the reader is too far behind, or the log ends here."""
+        """At least one entry, all that is ready. Raises when the reader is too far behind, or the log ends here.
+
+        While it catches up, an empty batch says that the store no longer has what should be there.
+        """
         channel = self._channel
         while True:
             if channel.head > self.position:
-                if channel.due - self.position > channel.log.lag:
+                if channel.due - self.position > channel.log.lag and not self._catching_up:
                     raise _too_slow(channel, self.position)
-                if entries := await channel.after(self.position):
+                entries = await channel.after(self.position)
+                if entries:
                     self.position = entries[-1].number
+                if entries or self._catching_up:
                     return entries
+            self._catching_up = False
             if channel.error is not None:
                 raise channel.error
             self._waiter = asyncio.get_running_loop().create_future()

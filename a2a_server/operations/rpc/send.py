@@ -1,16 +1,20 @@
-"""SendMessage: give a message to the agent and answer with the task or a direct message (spec: SEND, BLK)."""
+"""SendMessage and SendStreamingMessage: two ways to hear what becomes of a message (spec: SEND, BLK, STRM, EXEC-02)."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import wrap
 from a2a_server.domain.reducer import trim
-from a2a_server.operations.call import Call
+from a2a_server.operations.call import Call, Entries
 from a2a_server.operations.capabilities import Capabilities
+from a2a_server.operations.log.task_stream import TaskStream, TaskStreams
 from a2a_server.operations.services import Services
 from a2a_server.operations.turns.sending import Sending
+from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import task_not_found
 
 _TASK = pb.SendMessageResponse.TASK_FIELD_NUMBER
@@ -48,6 +52,34 @@ class SendMessage:
         if record is None:  # purged between its end and this line
             raise task_not_found(task_id)
         return trim(record.task, history, cap=self.services.limits.history_cap).SerializeToString()
+
+
+@dataclass(frozen=True, slots=True)
+class SendStreamingMessage:
+    """Starts a turn, then shows what of it has become durable."""
+
+    streams: TaskStreams
+    capabilities: Capabilities
+    sending: Sending
+
+    def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> TaskStream:
+        return self.streams.open(partial(self._begin, call, request))
+
+    async def _begin(self, call: Call, request: pb.SendMessageRequest, stream: TaskStream) -> Entries:
+        self.capabilities.require_streaming()
+        plan = self.capabilities.check_send(call, request)
+        pending = await self.sending.start(call, request, plan)
+        stream.follow(pending.reader, is_answer=pending.answered_by)
+        history = history_length(request.configuration)
+        if (reply := await pending.reply()) is not None:
+            stream.end()
+            return (Entry.of(0, pb.StreamResponse(message=reply)),)
+        if pending.answered:
+            stream.end()
+        if pending.snapshot is not None:
+            return self.streams.first(pending.snapshot, pending.reader.position, history)
+        created = await pending.reader.created()
+        return self.streams.first(created.event.task, created.number, history)
 
 
 def history_length(request: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> int | None:

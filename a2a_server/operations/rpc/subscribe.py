@@ -2,51 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.validation import check_subscribe
 from a2a_server.operations.call import Call, Entries
 from a2a_server.operations.capabilities import Capabilities
-from a2a_server.operations.log.task_stream import Replay, cursor_of, standing_of
-from a2a_server.operations.rpc.stream import Relay
+from a2a_server.operations.log.task_stream import TaskStream, TaskStreams
+from a2a_server.operations.services import Services
 from a2a_server.operations.turns.registry import LiveTurns, shutting_down
-from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.names import CURSOR
+
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribeToTask:
     """The reader is opened before the snapshot is taken: what is written in between waits for it (SUBS-02)."""
 
-    relay: Relay
+    services: Services
+    streams: TaskStreams
     capabilities: Capabilities
     live_turns: LiveTurns
-    replay: Replay
 
-    async def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> AsyncIterator[Entries]:
+    def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> TaskStream:
+        return self.streams.open(partial(self._begin, call, request))
+
+    async def _begin(self, call: Call, request: pb.SubscribeToTaskRequest, stream: TaskStream) -> Entries:
         self.capabilities.require_streaming()
         check_subscribe(request)
         cursor = cursor_of(call.cursor)
         if self.live_turns.draining:
             raise shutting_down()
-        with self.relay.services.log.reader(request.id, 0) as reader:
-            record = await self.relay.services.find(call.scope, request.id)
-            standing = standing_of(record)
-            if cursor is not None:
-                del record  # here and below: it may take long until the task ends, and be much
-                async for entries in self.replay(reader, standing, cursor, call.take):
-                    yield entries
-                return
-            if standing.over:
-                raise TaskOverError(record.task)
-            reader.position = standing.number
-            first = self.relay.first(record.task, standing.number, None)
-            del record, standing
-            yield first
-            del first
-            async for entries in self.relay.follow(reader, call.take):
-                yield entries
+        reader = self.services.log.reader(request.id, 0)
+        stream.follow(reader)
+        record = await self.services.find(call.scope, request.id)
+        over = is_terminal(record.task.status.state)
+        if cursor is not None:
+            return await stream.replay(cursor, record.number, over=over)
+        if over:
+            raise TaskOverError(record.task)
+        reader.position = record.number
+        return self.streams.first(record.task, record.number, None)
+
+
+def cursor_of(values: Sequence[str]) -> int | None:
+    """Read `1*18DIGIT`. None without one; an empty value is an event source's way to say that it has seen nothing."""
+    given = {value for value in values if value}
+    if not given:
+        return None
+    text = given.pop()
+    if given or len(text) > _MOST_DIGITS or not (text.isascii() and text.isdigit()):
+        refuse([Violation(CURSOR, "must be the number of an event that a stream has shown, such as 17, or 0")])
+    return int(text)
 
 
 class TaskOverError(A2AError):

@@ -1,4 +1,4 @@
-"""grpc.aio as A2A needs it: TLS, limits, keepalive, health, reflection, drain (spec: DOOR-07, DOOR-09, DURA-08)."""
+"""One gRPC server: TLS, limits, keepalive, health, reflection, drain (spec: DOOR-07, DOOR-09, DOOR-13, DURA-08)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.certificates import server_credentials
 from a2a_server.transport.grpc.accepting import Acceptor, core_of, is_wrapped
-from a2a_server.transport.grpc.peer import Handler
-from a2a_server.transport.grpc.servicer import Servicer
+from a2a_server.transport.grpc.servicer import Handler, Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.options import GrpcOptions, Tls
 
@@ -70,7 +69,7 @@ class GrpcDoor:
         *,
         legacy: LegacyServicer | None = None,
     ) -> None:
-        """Answer calls, those of 0.3 if there is somebody to answer them."""
+        """Answer calls; those of 0.3 if there is a servicer for them."""
         names = [service.full_name for service in services]
         handlers = dict(chain.from_iterable(servicer.handlers(service).items() for service in services))
         if legacy is not None:
@@ -111,7 +110,7 @@ class GrpcDoor:
             cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(servicer, target)
 
     async def refuse_health(self) -> None:
-        """Tell balancers to look elsewhere; calls still arrive until they do."""
+        """Tell load balancers to use another server. Calls may still arrive until they do."""
         await self._health.enter_graceful_shutdown()
 
     async def stop(self, grace: float | None) -> None:
@@ -130,7 +129,7 @@ class _ByName(grpc.GenericRpcHandler):
 
 
 class _GenericHandlers:
-    """Passes generic handlers on and drops registered ones: those make grpc.aio wait on one future per method."""
+    """Passes generic handlers on and drops registered ones, which cost grpc.aio one more future per method."""
 
     def __init__(self, server: grpc.aio.Server) -> None:
         self._server = server
@@ -143,7 +142,7 @@ class _GenericHandlers:
 
 
 def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
-    """Spell the options as gRPC's core wants them."""
+    """The options in the spelling of gRPC's core."""
     arguments: list[tuple[str, Any]] = [
         ("grpc.so_reuseport", 0),  # or a second server would share the port in silence (CONF-73)
         ("grpc.max_receive_message_length", options.max_message_bytes),

@@ -9,8 +9,8 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
+from a2a_gateway.channel.call_failures import garbled
 from a2a_gateway.channel.event_numbers import NumberedItem
-from a2a_gateway.channel.failures import garbled
 from a2a_proto import a2a_pb2 as pb
 
 IN_BAND_KEY: Final = "inBand"

@@ -131,8 +131,8 @@ def test_an_http_door_that_is_not_ready_is_a_no(status: int, line: str) -> None:
 
 def test_a_door_that_nobody_opened_is_a_no() -> None:
     address = free()
-    assert refused(ask("--grpc", address)) == f"grpc {address}: nobody listens there"
-    assert refused(ask("--http", f"http://{address}")) == f"http {address}: nobody listens there"
+    assert refused(ask("--grpc", address)) == f"grpc {address}: nothing listens there"
+    assert refused(ask("--http", f"http://{address}")) == f"http {address}: nothing listens there"
 
 
 def test_a_door_that_does_not_answer_is_a_no() -> None:
@@ -155,7 +155,7 @@ def test_of_two_doors_both_must_serve() -> None:
         both = ask("--grpc", served, "--http", f"http://{ready}")
         assert (both.exit_code, both.stdout) == (0, f"grpc {served}, http {ready}: serving\n")
         assert refused(ask("--grpc", served, "--http", f"http://{unready}")).startswith(f"http {unready}: 503")
-        assert refused(ask("--grpc", free(), "--http", f"http://{ready}")).endswith("nobody listens there")
+        assert refused(ask("--grpc", free(), "--http", f"http://{ready}")).endswith("nothing listens there")
 
 
 def test_without_options_the_door_of_the_settings_is_asked(tmp_path: Path) -> None:
@@ -174,12 +174,12 @@ def test_without_options_a_gateway_is_asked_where_there_is_no_server() -> None:
         assert ask(A2A_GRPC=closed, A2A_HTTP=address).stdout == f"http {address}: serving\n"
         assert seen == ["/readyz"]
     line = refused(ask(A2A_GRPC=closed, A2A_HTTP=address))
-    assert line == f"grpc {closed}: nobody listens there; http {address}: nobody listens there"
+    assert line == f"grpc {closed}: nothing listens there; http {address}: nothing listens there"
 
 
 def test_without_options_a_closed_http_door_is_not_asked() -> None:
     closed = free()
-    assert refused(ask(A2A_GRPC=closed, A2A_HTTP="none")) == f"grpc {closed}: nobody listens there"
+    assert refused(ask(A2A_GRPC=closed, A2A_HTTP="none")) == f"grpc {closed}: nothing listens there"
 
 
 @pytest.fixture(scope="module")

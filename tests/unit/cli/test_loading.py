@@ -51,7 +51,7 @@ def test_an_agent_without_skills_is_told_how_to_get_one() -> None:
 
 def test_a_class_is_no_agent() -> None:
     made = "make one: agent = Agent(name=…, description=…, version=…)"
-    assert fault(AGENT + "agent = Agent\n") == f"agent = 'ag.py': agent is the class Agent and no agent; {made}"
+    assert fault(AGENT + "agent = Agent\n") == f"agent = 'ag.py': agent is the class Agent, not an agent; {made}"
     own = "class Own(Agent):\n    def __init__(self, model):\n        pass\n"
     assert fault(AGENT + own, "ag.py:Own").endswith("make one: Own = Own(model=…)")
 

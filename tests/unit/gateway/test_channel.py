@@ -14,14 +14,15 @@ import pytest
 from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
-from a2a_gateway.channel import ChannelUpstream, connections, failures
-from a2a_gateway.channel.failures import is_read
+from a2a_gateway.channel import ChannelUpstream, call_failures, endpoints
+from a2a_gateway.channel.call_failures import is_read
 from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions
 from a2a_server.transport.options import GrpcOptions
+from tests.support.yielding import Batches, yielding
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import Door, Seen, open_door
 
@@ -73,7 +74,7 @@ async def test_a_read_is_not_tried_for_ever() -> None:
 
 
 async def test_a_read_is_not_tried_beyond_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "FIRST_PAUSE", 60.0)
+    monkeypatch.setattr(call_failures, "FIRST_PAUSE", 60.0)
     flaky = Flaky(99)
     async with open_door({"GetTask": flaky}) as door, channel_to(door.address.port) as to:
         assert (await refused(get(to, CallContext({}, 5)))).message == "Not now."
@@ -194,7 +195,7 @@ class Dns(asyncio.DatagramProtocol):
 
 
 async def test_a_name_that_becomes_known_is_noticed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "RENEWAL", 0.1)
+    monkeypatch.setattr(endpoints, "RENEWAL", 0.1)
     loop = asyncio.get_running_loop()
     async with several("a") as (door,):
         transport, dns = await loop.create_datagram_endpoint(Dns, local_addr=("127.0.0.1", 0))
@@ -227,7 +228,8 @@ async def test_a_request_that_is_too_large_is_told_apart() -> None:
 async def test_a_gateway_that_stops_tells_its_readers() -> None:
     asked = asyncio.Event()
 
-    async def endless(call: Call, request: Message) -> AsyncIterator[Any]:
+    @yielding
+    async def endless(call: Call, request: Message) -> Batches:
         asked.set()
         await asyncio.Event().wait()
         yield ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
@@ -18,9 +17,10 @@ from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import COMPLETED, Actor, Gate, at_rest, chunk, echo, waiting
 from tests.bindings.actors import status as status_event
-from tests.support.house import Call, Entries, StreamOptions
+from tests.support.house import Call, StreamOptions
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, kinds, say, serving
+from tests.support.yielding import Batches, yielding
 from tests.unit.gateway.upstreams import CARD, KINDS, PLAIN, Kind, items, refused, rpc, status, upstream_of
 
 SOON = {"return_immediately": True}
@@ -97,7 +97,8 @@ async def test_a_stream_that_is_refused_has_no_items(kind: Kind) -> None:
 
 @pytest.mark.req("DOOR-02", "STRM-10")
 async def test_an_error_may_come_after_items(kind: Kind) -> None:
-    async def breaks(call: Call, request: object) -> AsyncIterator[Entries]:
+    @yielding
+    async def breaks(call: Call, request: object) -> Batches:
         async for batch in original(call, request):
             yield batch
             raise A2AError(Reason.SLOW_READER, "Too slow.", retry_after=2)

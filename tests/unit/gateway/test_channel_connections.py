@@ -14,13 +14,14 @@ import pytest
 from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
-from a2a_gateway.channel import ChannelUpstream, stream
-from a2a_gateway.channel.connections import LESSON, Capacity
+from a2a_gateway.channel import ChannelUpstream, channel_stream
+from a2a_gateway.channel.endpoints import LESSON, Capacity
 from a2a_gateway.upstream import CallContext, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.call import Call, Entries, Operation
+from a2a_server.operations.call import Call, Operation
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.options import GrpcOptions
+from tests.support.yielding import Batches, Yielded, yielding
 from tests.unit.gateway.upstreams import PLAIN, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import Door, eventually, item, open_door
 
@@ -34,7 +35,10 @@ class Waiting:
     begun: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def stream(self, call: Call, request: Message) -> AsyncIterator[Entries]:
+    def stream(self, call: Call, request: Message) -> Yielded:
+        return Yielded(self._batches())
+
+    async def _batches(self) -> Batches:
         self.begun += 1
         yield (item(1, "a"),)
         await self.gate.wait()
@@ -97,7 +101,7 @@ async def test_streams_get_another_connection_when_one_carries_enough() -> None:
 @pytest.mark.req("DOOR-01")
 async def test_a_server_that_takes_less_than_expected_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """And from then on nobody waits for it."""
-    monkeypatch.setattr(stream, "QUEUE", 0.2)
+    monkeypatch.setattr(channel_stream, "QUEUE", 0.2)
     async with waiting(3) as (server, to), AsyncExitStack() as stack:
         await asyncio.gather(*(subscribed(to, stack) for _ in range(10)))
         assert server.begun == 10
@@ -250,7 +254,10 @@ class Flaky:
         self.calls = 0
         self._error = A2AError(reason, "Not now.", retry_after=1)
 
-    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entries]:
+    def __call__(self, call: Call, request: Message) -> Yielded:
+        return Yielded(self._batches())
+
+    async def _batches(self) -> Batches:
         self.calls += 1
         if self.calls <= self.failures:
             raise self._error
@@ -281,7 +288,8 @@ async def test_other_streams_are_not(method: Any, reason: Reason, calls: int) ->
 async def test_a_stream_is_not_begun_again_once_it_has_said_something() -> None:
     calls = 0
 
-    async def breaks(call: Call, request: Message) -> AsyncIterator[Entries]:
+    @yielding
+    async def breaks(call: Call, request: Message) -> Batches:
         nonlocal calls
         calls += 1
         yield (item(1, "a"),)

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Ending, Entries
-from a2a_server.operations.rpc.stream import Endings
+from a2a_server.operations.log.task_stream import TaskStreams
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.records import Entry
@@ -147,10 +147,10 @@ async def test_all_readers_end_with_the_very_same_batch() -> None:
 
 
 def test_what_ends_is_made_once_for_one_batch() -> None:
-    endings = Endings()
+    streams = TaskStreams(history_cap=1)
     batch = [Entry.of(1, pb.StreamResponse()), Entry.of(2, pb.StreamResponse())]
-    made = endings.of(batch)
+    made = streams.ending(batch)
     assert made.ends
     assert [*made] == batch
-    assert endings.of(batch) is made
-    assert endings.of([*batch]) is not made
+    assert streams.ending(batch) is made
+    assert streams.ending([*batch]) is not made

@@ -20,7 +20,7 @@ class Taker:
     def __init__(self, reader: Reader) -> None:
         self.willing = True
         self.batches: list[Sequence[Entry]] = []
-        reader.offer = self.take
+        reader.deliver_to(self.take)
 
     def take(self, entries: Sequence[Entry]) -> bool:
         if self.willing:
@@ -71,7 +71,7 @@ async def test_what_is_much_is_offered_bit_by_bit() -> None:
         assert [len(batch) for batch in taker.batches] == [3, 3, 1]
         assert taker.numbers == [1, 2, 3, 4, 5, 6, 7]
         assert not next_.done()
-        reader.offer = lambda entries: len(taker.batches) < 4 and taker.take(entries)
+        reader.deliver_to(lambda entries: len(taker.batches) < 4 and taker.take(entries))
         task.write(5, 300_000)
         assert [entry.number for entry in await next_] == [11, 12]  # the first were taken, these were not
         assert taker.numbers[7:] == [8, 9, 10]
@@ -152,7 +152,7 @@ async def test_every_entry_comes_once_and_in_order_however_it_comes(seed: int) -
                 if dice.random() < 0.3:
                     await asyncio.sleep(0)
 
-        reader.offer = take
+        reader.deliver_to(take)
         pulling = asyncio.create_task(pull())
         while (written := len(task.shelf.kept)) < 500:
             count = min(dice.choice([1, 1, 1, 7]), 500 - written)

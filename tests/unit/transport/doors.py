@@ -13,8 +13,8 @@ from google.rpc import error_details_pb2, status_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.operations.call import Call, Entries, Operation
+from a2a_server.adapters.defaults import Anonymous
+from a2a_server.operations.call import Call, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import ErrorCodes
@@ -27,6 +27,7 @@ from a2a_server.transport.options import GrpcOptions, Tls
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, standard
 from a2a_server.transport.streams import OpenStreams
+from tests.support.yielding import Batches, yielding
 
 
 @dataclass(slots=True)
@@ -45,7 +46,8 @@ class Seen:
         return operation
 
     def streaming(self, *texts: str) -> Operation:
-        async def operation(call: Call, request: Message) -> AsyncIterator[Entries]:
+        @yielding
+        async def operation(call: Call, request: Message) -> Batches:
             self.calls.append(call)
             for number, text in enumerate(texts, 1):
                 yield (item(number, text),)
@@ -67,7 +69,8 @@ def failing(error: BaseException) -> Operation:
 
 
 def failing_stream(error: BaseException, *, after: int = 0) -> Operation:
-    async def operation(call: Call, request: Message) -> AsyncIterator[Entries]:
+    @yielding
+    async def operation(call: Call, request: Message) -> Batches:
         for number in range(after):
             yield (item(number, "x"),)
         raise error

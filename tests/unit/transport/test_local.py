@@ -13,15 +13,16 @@ from google.protobuf.message import Message
 
 from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.adapters.defaults import Anonymous
 from a2a_server.adapters.memory import MemoryStore
-from a2a_server.operations.call import Call, Entries, Operation
+from a2a_server.operations.call import Call, Operation
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.local import LocalStream, LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, standard
 from a2a_server.transport.streams import OpenStreams
+from tests.support.yielding import Batches, Yielded, yielding
 from tests.unit.transport.doors import Seen, failing, item
 
 SERVICE = pb.DESCRIPTOR.services_by_name["A2AService"]
@@ -72,7 +73,10 @@ class Source:
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entries]:
+    def __call__(self, call: Call, request: Message) -> Yielded:
+        return Yielded(self._batches())
+
+    async def _batches(self) -> Batches:
         try:
             for number in range(1, self.count):
                 yield (item(number, "x"),)
@@ -124,7 +128,8 @@ async def test_calls_that_come_together_go_through_each_stage_together() -> None
 async def test_stream_items_are_the_logs_entries_in_its_batches() -> None:
     entries = (item(1, "a"), item(2, "b"))
 
-    async def operation(call: Call, request: Message) -> AsyncIterator[Entries]:
+    @yielding
+    async def operation(call: Call, request: Message) -> Batches:
         yield entries
 
     async with rig({"SendStreamingMessage": operation}) as local:

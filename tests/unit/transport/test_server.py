@@ -165,7 +165,7 @@ async def test_two_of_our_own_servers_do_not_share_a_port() -> None:
 
 @pytest.mark.parametrize(
     ("host", "message"),
-    [("192.0.2.1", "is no address of this machine"), ("no-such-host.invalid", "is not a known host name")],
+    [("192.0.2.1", "is not an address of this machine"), ("no-such-host.invalid", "is not a known host name")],
 )
 async def test_an_address_that_is_not_here_stops_the_start(host: str, message: str) -> None:
     async with open_door() as door:

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -14,9 +13,10 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.operations.call import Call, Entries
+from a2a_server.operations.call import Call
 from a2a_server.protocol.errors import A2AError
 from a2a_server.transport.streams import OpenStream, OpenStreams
+from tests.support.yielding import Batches, Yielded, yielding
 from tests.unit.transport.doors import Door, eventually, item, open_door, refusal_of, refused
 
 CHUNK = "x" * 32_768  # two of them fill HTTP/2's first window
@@ -31,7 +31,10 @@ class Source:
     pause: float = 0.0
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entries]:
+    def __call__(self, call: Call, request: Message) -> Yielded:
+        return Yielded(self._batches())
+
+    async def _batches(self) -> Batches:
         try:
             while True:
                 self.given += 1
@@ -44,7 +47,10 @@ class Source:
 class Silent(Source):
     """A stream that gives one item and then waits for ever."""
 
-    async def __call__(self, call: Call, request: Message) -> AsyncIterator[Entries]:
+    def __call__(self, call: Call, request: Message) -> Yielded:
+        return Yielded(self._batches())
+
+    async def _batches(self) -> Batches:
         try:
             yield (item(1, "first"),)
             await asyncio.Event().wait()
@@ -178,13 +184,17 @@ async def test_streams_of_all_anonymous_callers_together_are_bounded() -> None:
 
 def test_callers_do_not_count_for_each_other_and_leave_nothing_behind() -> None:
     streams = OpenStreams(per_caller=1)
-    with streams.admit(OpenStream("ann")), streams.admit(OpenStream("bob")):
-        assert streams.count == 2
-        with pytest.raises(A2AError), streams.admit(OpenStream("ann")):
-            pass
+    ann, bob = OpenStream("ann"), OpenStream("bob")
+    streams.admit(ann)
+    streams.admit(bob)
+    assert streams.count == 2
+    with pytest.raises(A2AError):
+        streams.admit(OpenStream("ann"))
+    streams.release(ann)
+    streams.release(bob)
     assert streams.count == 0
-    with streams.admit(OpenStream("ann")):
-        assert streams.count == 1
+    streams.admit(OpenStream("ann"))
+    assert streams.count == 1
 
 
 async def test_streams_that_are_left_at_the_end_are_sent_elsewhere() -> None:
@@ -209,7 +219,8 @@ async def test_a_stream_that_is_ended_while_its_first_item_leaves_is_told_so(spo
     """gRPC sends its metadata along with the first item, and would not send a status before it knows them gone."""
     streams = OpenStreams()
 
-    async def source(call: Call, request: Message) -> AsyncIterator[Entries]:
+    @yielding
+    async def source(call: Call, request: Message) -> Batches:
         asyncio.get_running_loop().call_soon(streams.end_all)
         yield (item(1, "x"),)
         await asyncio.Event().wait()

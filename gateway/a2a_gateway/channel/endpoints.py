@@ -1,0 +1,248 @@
+"""The upstream's addresses, the connections to each, and which one the next call uses (spec: DOOR-01).
+
+One HTTP/2 connection carries only as many calls as the server allows. gRPC lets further calls wait silently, so a
+thousand idle streams could keep every other call from the server. Each address therefore has as many connections as
+its calls need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import grpc
+from google.protobuf.descriptor import MethodDescriptor
+from grpc import ChannelConnectivity as State
+
+from a2a_gateway.channel.arguments import UnusableOptions, arguments_of, credentials_of
+from a2a_gateway.channel.call_failures import Reachability
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import ChannelOptions, target_of
+
+RENEWAL = 3.0
+"""After how many seconds without a connection a channel is replaced.
+
+gRPC resolves an unknown name less and less often, in the end every two minutes, and the name of a container is unknown
+while the container is down. A new channel resolves it at once.
+"""
+
+LESSON = 60.0
+"""How many seconds the gateway remembers that an upstream accepted fewer calls than configured."""
+
+_READY, _FAILING = State.READY, State.TRANSIENT_FAILURE
+
+Dial = Callable[[], grpc.aio.Channel]
+CallKind = Literal["reads", "sends", "streams"]
+"""Each kind has its own connections, because they last differently: a send that waits for an agent delays no read."""
+
+GLANCE = 0.01
+"""How many seconds a call that waits for a connection sleeps between two looks."""
+
+_CONNECTED, _HOPED_FOR, _HOPELESS = range(3)
+_RANKS = {State.READY: _CONNECTED, State.IDLE: _HOPED_FOR, State.CONNECTING: _HOPED_FOR}
+
+
+class Capacity:
+    """How many calls one connection to an address carries at once."""
+
+    def __init__(self, calls: int) -> None:
+        self._calls = calls
+        self._learned = calls
+        self._until = 0.0
+
+    @property
+    def calls(self) -> int:
+        """The configured number, or less if the upstream has recently accepted less."""
+        return self._learned if time.monotonic() < self._until else self._calls
+
+    def learn(self, calls: int) -> None:
+        """Remember how many calls a full connection had; only for a while, since servers also falter."""
+        self._learned = max(min(calls, self.calls), 1)
+        self._until = time.monotonic() + LESSON
+
+
+class ChannelConnection:
+    """A channel with its own connection. It keeps its callables, because making one is expensive."""
+
+    def __init__(self, dial: Dial) -> None:
+        self._dial = dial
+        self._failing_since = 0.0
+        self.calls = 0
+        """How many calls are open."""
+        self.taken = 0
+        """How many of them the upstream is known to have accepted."""
+        self._open()
+
+    def _open(self) -> None:
+        self._unary: dict[str, Any] = {}
+        self._streaming: dict[str, Any] = {}
+        self.channel = self._dial()
+
+    def unary(self, method: MethodDescriptor) -> Any:  # noqa: ANN401 - bytes in, bytes out; grpc's types want messages
+        name = method.full_name
+        if (call := self._unary.get(name)) is None:
+            call = self._unary[name] = self.channel.unary_unary(path_of(method))
+        return call
+
+    def streaming(self, method: MethodDescriptor) -> Any:  # noqa: ANN401 - as above
+        """Make the call as one with a stream of requests: only such calls report when they are accepted."""
+        name = method.full_name
+        if (call := self._streaming.get(name)) is None:
+            call = self._streaming[name] = self.channel.stream_stream(path_of(method))
+        return call
+
+    def state(self) -> State:
+        """Return the channel's state; an idle channel begins to connect."""
+        state = self.channel.get_state(try_to_connect=True)
+        if state is not _FAILING:
+            self._failing_since = 0.0
+        elif not self._failing_since:
+            self._failing_since = time.monotonic()
+        elif time.monotonic() - self._failing_since > RENEWAL:
+            self._failing_since = 0.0
+            self._open()  # calls that are still open on the old channel end by themselves
+        return state
+
+
+class ConnectionPool:
+    """The connections to one address for one kind of calls."""
+
+    def __init__(self, dial: Dial, capacity: Capacity, most: int) -> None:
+        self._dial = dial
+        self._capacity = capacity
+        self._most = most
+        self.first = ChannelConnection(dial)
+        self._connections = [self.first]
+
+    def pick(self) -> tuple[ChannelConnection, bool] | None:
+        """Return a connection with room and whether it is connected; None when all are full and no more are allowed.
+
+        A new one is opened when all are full. The first ones are filled first; gRPC closes a connection that was idle
+        for half an hour.
+        """
+        spare: ChannelConnection | None = None
+        most = self._capacity.calls
+        for connection in self._connections:
+            if connection.calls < most:
+                if connection.state() is _READY:
+                    return connection, True
+                spare = spare or connection
+        if spare is None and len(self._connections) < self._most:
+            spare = ChannelConnection(self._dial)
+            self._connections.append(spare)
+        return None if spare is None else (spare, False)
+
+    def __iter__(self) -> Iterator[ChannelConnection]:
+        return iter(self._connections)
+
+
+def path_of(method: MethodDescriptor) -> str:
+    return f"/{method.containing_service.full_name}/{method.name}"
+
+
+class Endpoint:
+    """One address of the upstream, and the connections to it."""
+
+    def __init__(self, address: str, options: ChannelOptions) -> None:
+        self._target = target_of(address)
+        self.reachability = Reachability(address)
+        self._options = options
+        self._credentials = credentials_of(options)
+        self.capacity = capacity = Capacity(options.calls_per_connection)
+        self.pools: dict[CallKind, ConnectionPool] = {
+            "reads": ConnectionPool(self._dial, capacity, options.connections),
+            "sends": ConnectionPool(self._dial, capacity, options.connections),
+            "streams": ConnectionPool(self._dial_for_streams, capacity, options.connections),
+        }
+        for pool in self.pools.values():
+            pool.first.state()  # begins to connect
+
+    @property
+    def channel(self) -> grpc.aio.Channel:
+        """The channel for health checks."""
+        return self.pools["reads"].first.channel
+
+    def state(self) -> State:
+        return self.pools["reads"].first.state()
+
+    def connections(self) -> Iterator[ChannelConnection]:
+        for pool in self.pools.values():
+            yield from pool
+
+    def _dial(self, *, streams: bool = False) -> grpc.aio.Channel:
+        arguments = arguments_of(self._options, streams=streams)
+        if self._credentials is None:
+            return grpc.aio.insecure_channel(self._target, arguments)
+        return grpc.aio.secure_channel(self._target, self._credentials, arguments)
+
+    def _dial_for_streams(self) -> grpc.aio.Channel:
+        return self._dial(streams=True)
+
+
+class Endpoints:
+    """All addresses of the upstream. If one is a name with several hosts, gRPC itself takes them in turn."""
+
+    def __init__(self, options: ChannelOptions) -> None:
+        if not options.addresses:
+            raise UnusableOptions("upstream: needs the address of at least one server, such as 127.0.0.1:50051")
+        self._options = options
+        self._endpoints = [Endpoint(address, options) for address in options.addresses]
+        self._turn = 0
+
+    async def connection(self, kind: CallKind, patience: float) -> tuple[Endpoint, ChannelConnection]:
+        """Return a connection to the next address that is connected; wait while one may connect soon.
+
+        When none can, return one whose call will fail with the reason. So no call is sent to an address that does not
+        answer, and it can still go to another one.
+        """
+        end = 0.0
+        endpoints = self._round()
+        while True:
+            rank, found = self._look(endpoints, kind)
+            if found is None:
+                raise self._crowded(kind)
+            if rank != _HOPED_FOR:
+                return found
+            end = end or time.monotonic() + patience
+            if time.monotonic() >= end:
+                return found
+            await asyncio.sleep(GLANCE)
+
+    def _round(self) -> Sequence[Endpoint]:
+        """Return all addresses, each time starting with the next one."""
+        endpoints = self._endpoints
+        if len(endpoints) == 1:
+            return endpoints
+        self._turn = (self._turn + 1) % len(endpoints)
+        return (*endpoints[self._turn :], *endpoints[: self._turn])
+
+    @staticmethod
+    def _look(endpoints: Sequence[Endpoint], kind: CallKind) -> tuple[int, tuple[Endpoint, ChannelConnection] | None]:
+        """Return the best connection now, and its rank; None when all are full."""
+        least, best = _HOPELESS + 1, None
+        for endpoint in endpoints:
+            rank = _RANKS.get(endpoint.state(), _HOPELESS)
+            if rank < least and (picked := endpoint.pools[kind].pick()) is not None:
+                connection, ready = picked
+                if rank == _CONNECTED and not ready:
+                    rank = _HOPED_FOR
+                if rank < least:
+                    least, best = rank, (endpoint, connection)
+                if rank == _CONNECTED:
+                    break
+        return least, best
+
+    def _crowded(self, kind: CallKind) -> A2AError:
+        most = sum(endpoint.capacity.calls for endpoint in self._endpoints) * self._options.connections
+        text = f"The gateway has {most} {kind} open to the agent's server, the most it may have."
+        return A2AError(Reason.OVERLOADED, text, retry_after=1)
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self._endpoints)
+
+    async def close(self) -> None:
+        await asyncio.gather(
+            *(connection.channel.close() for endpoint in self._endpoints for connection in endpoint.connections())
+        )
