@@ -275,12 +275,10 @@ def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
     """Refuse a URL or headers that are too large (DOOR-04)."""
     if len(request.raw_path) > options.max_url_bytes:
         raise url_too_long(options)
-    raw, total = request.raw_headers, 0
-    for name, value in raw:
-        size = len(name) + len(value)
-        if size > options.max_header_bytes and max(len(name), len(value)) > options.max_header_bytes:
-            raise A2AError(Reason.HEADERS_TOO_LARGE, f"A header may have at most {options.max_header_bytes} bytes.")
-        total += size
+    raw, most = request.raw_headers, options.max_header_bytes
+    total = sum([len(name) + len(value) for name, value in raw])
+    if total > most and any(len(name) > most or len(value) > most for name, value in raw):
+        raise A2AError(Reason.HEADERS_TOO_LARGE, f"A header may have at most {most} bytes.")
     if total + _BESIDE * len(raw) > options.max_header_total_bytes:
         raise headers_too_large(options)
     if len(raw) > MOST_HEADERS:
