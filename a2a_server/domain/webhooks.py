@@ -1,7 +1,7 @@
 """Checks push configs: when they are made, and again before each attempt (spec: SSRF-02, SSRF-03, HOOK-03, CONF-34).
 
-Host names are not resolved here. Their addresses are checked when a connection is opened: an earlier answer would reveal
-which names exist in the operator's network, and might be out of date by then.
+Host names are not resolved here. Their addresses are checked when a connection is opened. An earlier answer would
+reveal which names exist in the operator's network, and might be out of date by then.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MAX_PORT: Final = 65_535
 DEFAULT_PORTS: Final = (range(443, 444), range(80, 81), range(1024, MAX_PORT + 1))
 """HTTPS, HTTP and unprivileged ports; not those of mail servers, shells and name servers."""
 
-# scheme://authority/path?query: RFC 3986, without the parts that webhooks do not need. Errors that browsers tolerate are
-# refused, because every program tolerates different ones.
+# scheme://authority/path?query: RFC 3986, without the parts that webhooks do not need. Errors that browsers tolerate
+# are refused, because every program tolerates different ones.
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?").fullmatch
 _AUTHORITY: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?").fullmatch
 _RANGE: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?").fullmatch
