@@ -19,7 +19,7 @@ from multidict import istr
 
 from a2a_gateway.cards.agent_card import Cards
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.open_streams import OpenStreams
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache, StreamForm, StreamReply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
@@ -61,7 +61,7 @@ class Calls:
     profile: Profile
     header_map: HeaderMap
     proxies: Proxies
-    streams: OpenStreams
+    streams: StreamSlots
     cards: Cards
     events: EventCache
 

@@ -16,8 +16,8 @@ from a2a_gateway.calls import Calls
 from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http.connection import check_head
 from a2a_gateway.http.cors import ANYBODY, Cors
-from a2a_gateway.http.open_streams import OpenStreams
 from a2a_gateway.http.replies import Reply, set_headers
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.jsonrpc import JsonRpc
 from a2a_gateway.older.draft.doors import DraftDoors
@@ -76,7 +76,7 @@ class GatewayConfig:
 class Dispatcher:
     """Answers HTTP requests by calling an upstream."""
 
-    def __init__(self, upstream: Upstream, config: GatewayConfig, streams: OpenStreams, cors: Cors) -> None:
+    def __init__(self, upstream: Upstream, config: GatewayConfig, streams: StreamSlots, cors: Cors) -> None:
         self.prefix = ""
         """The path under which another application has mounted this one."""
         options, legacy = config.options, config.legacy_cards
@@ -224,7 +224,7 @@ def _told(value: object) -> Reply:
     return Reply(orjson.dumps(value), JSON)
 
 
-def _calls(upstream: Upstream, config: GatewayConfig, streams: OpenStreams) -> Calls:
+def _calls(upstream: Upstream, config: GatewayConfig, streams: StreamSlots) -> Calls:
     options = config.options
     proxies = Proxies(options.trusted_proxies, config.public_url, prefix=options.forwarded_prefix)
     cards = Cards(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import orjson
 from aiohttp import hdrs, web
@@ -14,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway.calls import Calls, Query, query_of, read_body
-from a2a_gateway.http.frames import Frames, JsonRpcFrames, JsonRpcLines
+from a2a_gateway.http.frames import Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
@@ -43,11 +42,7 @@ class Envelope(NamedTuple):
     """JSON that nobody has looked at."""
 
 
-new_envelope: Final[Callable[[tuple[bytes, str, Any]], Envelope]] = partial(tuple.__new__, Envelope)
-"""Made at once, in a third of the time."""
-
-
-class Method(NamedTuple):
+class JsonRpcMethod(NamedTuple):
     """What a name stands for."""
 
     rpc: MethodDescriptor
@@ -71,13 +66,13 @@ class JsonRpc:
     """Serves the methods of some services at one URL."""
 
     calls: Calls
-    methods: Mapping[str, Method]
+    methods: Mapping[str, JsonRpcMethod]
     older: Older | None = None
 
     @classmethod
     def of(cls, calls: Calls, services: Iterable[ServiceDescriptor], older: Older | None = None) -> JsonRpc:
         rpcs = [rpc for service in services for rpc in service.methods]
-        return cls(calls, {rpc.name: Method(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
+        return cls(calls, {rpc.name: JsonRpcMethod(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
 
     async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         request_id, value = NULL, None
@@ -119,7 +114,7 @@ async def read(request: web.BaseRequest, options: GatewayOptions) -> object:
 def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
     """The form of a stream that the client asks for."""
     lines = stream_type(accepted_types(request.headers)) == NDJSON
-    return JsonRpcLines(request_id) if lines else JsonRpcFrames(request_id)
+    return jsonrpc_lines(request_id) if lines else jsonrpc_frames(request_id)
 
 
 def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:
@@ -174,4 +169,4 @@ def envelope_of(value: object, request_id: bytes) -> Envelope:
         params = {}
     if not isinstance(params, dict):
         wrong(Reason.INVALID_PARAMS, "params", "must be an object: parameters go by name")
-    return new_envelope((request_id, method, params))
+    return Envelope(request_id, method, params)

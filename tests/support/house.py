@@ -5,7 +5,7 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_gateway.app import OPEN_STREAMS, create_app
+from a2a_gateway.app import STREAM_SLOTS, create_app
 from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import A2A, GatewayConfig
@@ -53,10 +53,10 @@ __all__ = [
     "LINGER",
     "MOST_CONFIGS",
     "MOVES",
-    "OPEN_STREAMS",
     "REDACTED",
     "REPLAY",
     "SLOW_READER_PATIENCE",
+    "STREAM_SLOTS",
     "TERMINAL",
     "UNDECLARED",
     "Address",

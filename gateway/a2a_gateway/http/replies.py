@@ -1,4 +1,4 @@
-"""Answers: whole ones, and those that are written bit by bit. Head and body leave in one write."""
+"""Answers: whole ones, and those that are written bit by bit. Head and body are sent in one write."""
 
 from __future__ import annotations
 

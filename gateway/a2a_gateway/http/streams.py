@@ -22,8 +22,8 @@ from google.protobuf.message import Message
 
 from a2a_gateway.http.backlog import SharedText
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.open_streams import FAREWELL_SECONDS, StreamSlot
 from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, announce, announces, set_headers, usual_headers
+from a2a_gateway.http.stream_slots import FAREWELL_SECONDS, StreamSlot
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
 from a2a_gateway.upstream import StreamItem, UpstreamStream

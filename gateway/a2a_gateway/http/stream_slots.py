@@ -75,7 +75,7 @@ class StreamSlot:
             self.last = time.monotonic()
 
 
-class OpenStreams:
+class StreamSlots:
     """All streams, with one task that looks after them, so that a stream itself needs no timer."""
 
     def __init__(self, options: GatewayOptions) -> None:
