@@ -29,6 +29,7 @@ from a2a_server.protocol.names import A2A_JSON
 from a2a_server.protocol.options import GatewayOptions
 
 SERVER = "a2ad"
+STATUS_LINES = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 MOST_HEADERS = 100
 
 _END = b"\r\n\r\n"
@@ -280,11 +281,8 @@ def too_many_headers() -> A2AError:
 
 def head_bytes(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
     """The head of an answer as it is sent."""
-    lines = [f"HTTP/1.1 {status} {_PHRASES[status]}\r\n", *[f"{name}: {value}\r\n" for name, value in headers], "\r\n"]
-    return "".join(lines).encode("latin-1", "replace")
-
-
-_PHRASES = {int(status): status.phrase for status in HTTPStatus}
+    lines = [STATUS_LINES[status], *[f"{name}: {value}" for name, value in headers], "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
 
 
 def _refusal(fault: A2AError) -> bytes:

@@ -28,13 +28,11 @@ class Frames:
     """What an idle stream may carry without meaning anything; empty when the form has no such thing."""
 
     def event(self, number: int, json: bytes) -> bytes:
-        """An event; its number is told where the form has a place for it, unless it is 0."""
-        if number and self.content_type == SSE:
-            return b"id: %d\n%b%b%b" % (number, self.before, json, self.behind)
-        return b"%b%b%b" % (self.before, json, self.behind)
+        before, behind = self.around(number)
+        return b"%b%b%b" % (before, json, behind)
 
     def around(self, number: int) -> tuple[bytes, bytes]:
-        """What stands before and behind the JSON of an event that is too long to be put together."""
+        """What stands before and behind an event's JSON: its number, where the form has a place for it."""
         told = number and self.content_type == SSE
         return b"id: %d\n%b" % (number, self.before) if told else self.before, self.behind
 

@@ -22,7 +22,7 @@ from google.protobuf.message import Message
 
 from a2a_gateway.http.backlog import SharedText
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, announce, announces, set_headers, usual_headers
+from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, listeners, set_headers, usual_headers
 from a2a_gateway.http.stream_slots import FAREWELL_SECONDS, StreamSlot
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
@@ -162,8 +162,8 @@ class StreamReply(web.StreamResponse):
         """Send the head with what is there; what is long follows later."""
         if not self.begun:
             self.begun = True
-            if announces(request):
-                await announce(request, self)
+            for app in listeners(request):
+                await app.on_response_prepare.send(request, self)
             if self.flow.chunked:
                 self.headers[hdrs.TRANSFER_ENCODING] = "chunked"
             if not self.keep_alive:
