@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from a2a_server.domain.free_form import TOO_DEEP, too_deep
 from a2a_server.protocol.codec import NotJson, loads, wellknown
 from a2a_server.protocol.codec.faults import Faults
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.json_v1 import V1
 from tests.support.effort import effort
 from tests.unit.gateway.codec.oracle import Refused, reading
 from tests.unit.gateway.codec.reference import canonical, written

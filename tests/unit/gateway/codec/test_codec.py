@@ -9,8 +9,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect, Memo, NotJson, loads
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from tests.support.effort import effort
 
 NESTED = [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")]
