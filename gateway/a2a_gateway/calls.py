@@ -23,8 +23,7 @@ from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
-from a2a_gateway.routing.annotations import is_read
-from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, is_read
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, deadline_exceeded, refuse
 from a2a_server.protocol.names import CURSOR, CURSOR_HEADER, CURSOR_PARAMETER, VERSION, VERSION_HEADER

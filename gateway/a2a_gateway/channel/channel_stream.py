@@ -17,8 +17,7 @@ from a2a_gateway.channel.call_failures import Reachability, away, pairs, pauses,
 from a2a_gateway.channel.endings import BatchReader, EndCheck
 from a2a_gateway.channel.endpoints import ChannelConnection, Endpoint, Endpoints
 from a2a_gateway.channel.event_numbers import EventNumbers, NumberedItem
-from a2a_gateway.routing.annotations import is_read
-from a2a_gateway.upstream import MetadataPairs
+from a2a_gateway.upstream import MetadataPairs, is_read
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions
 

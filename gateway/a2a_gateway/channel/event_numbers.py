@@ -9,8 +9,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 
 from a2a_gateway.channel.call_failures import garbled
-from a2a_gateway.routing.annotations import is_read
-from a2a_gateway.upstream import MetadataPairs
+from a2a_gateway.upstream import MetadataPairs, is_read
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 from a2a_server.protocol.names import CURSOR, EXTENSIONS, REPLAY_URI

@@ -10,7 +10,8 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.openapi.parameters import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
-from a2a_gateway.routing.annotations import Route, captured, is_public, is_read
+from a2a_gateway.routing.annotations import Route, captured, is_public
+from a2a_gateway.upstream import is_read
 from a2a_server.protocol.errors import ErrorCodes, Reason
 from a2a_server.protocol.names import (
     A2A_JSON,

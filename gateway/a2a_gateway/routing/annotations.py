@@ -71,13 +71,6 @@ def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
 
 
 @lru_cache(maxsize=256)
-def is_read(method: MethodDescriptor) -> bool:
-    """Whether the annotation says GET. Such a call changes nothing, so it may be repeated (IDEM-01)."""
-    rule = method.GetOptions().Extensions[annotations_pb2.http]
-    return bool(rule.WhichOneof("pattern") == "get")
-
-
-@lru_cache(maxsize=256)
 def is_public(method: MethodDescriptor) -> bool:
     """Whether anyone may call a method; its answers may be cached."""
     return bool(method.containing_service.full_name == DISCOVERY)
