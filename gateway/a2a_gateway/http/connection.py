@@ -31,6 +31,8 @@ from a2a_server.protocol.options import GatewayOptions
 SERVER = "a2ad"
 STATUS_LINES = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 MOST_HEADERS = 100
+LINGER = 1.0
+"""Seconds for which what a client sends is read and thrown away after its answer (RFC 9112, 9.6)."""
 
 _END = b"\r\n\r\n"
 _BESIDE = len(": \r\n")
@@ -80,6 +82,8 @@ class Connection(asyncio.Protocol):
     """How many bytes of an unfinished head have come."""
     _tail: bytes = b""
     """The last of them: the end of a head may come in two pieces."""
+    _has_line: bool = False
+    """Whether its first line has come."""
     _behind: int = 0
     """How many bytes have come behind the head."""
     _greeted: bool = False
@@ -109,7 +113,7 @@ class Connection(asyncio.Protocol):
         elif not self._head and 0 < (end := data.find(_END)) <= _SHORT and data[0] > _BLANK:  # one short head, as most
             self._in_head, self._behind = False, len(data) - end - len(_END)
         elif (fault := self._scan(data)) is not None:
-            self.refuse(fault)
+            self.refuse(fault, LINGER)
             return
         self.inner.data_received(data)
 
@@ -126,15 +130,17 @@ class Connection(asyncio.Protocol):
             return too_many_headers()
         if end < 0:
             self._head, self._tail = size, text[1 - len(_END) :]
+            self._has_line = self._has_line or b"\r\n" in text
         else:
-            self._in_head, self._head, self._tail = False, 0, b""
+            self._in_head, self._head, self._tail, self._has_line = False, 0, b"", False
             self._behind = len(text) - end - len(_END)
         return None
 
     def _too_large(self, text: bytes) -> A2AError:
-        options = self.bounds.options
-        first = text.find(b"\r\n") if self._head <= len(self._tail) else 0
-        return headers_too_large(options) if 0 <= first <= options.max_url_bytes + _LINE_ROOM else url_too_long(options)
+        options, end = self.bounds.options, text.find(b"\r\n")
+        line = self._head - len(self._tail) + end
+        is_url = not self._has_line and (end < 0 or line > options.max_url_bytes + _LINE_ROOM)
+        return url_too_long(options) if is_url else headers_too_large(options)
 
     def eof_received(self) -> None:
         """The client sends no more; the transport closes."""
@@ -167,13 +173,13 @@ class Connection(asyncio.Protocol):
         if not self.busy and self.transport is not None:
             self.transport.close()
 
-    def refuse(self, fault: A2AError) -> None:
-        """Answer what never became a request, and close."""
-        self._ignores = True
+    def refuse(self, fault: A2AError, linger: float = 0.0) -> None:
+        """Answer what never became a request, and close; who is still sending needs a while to see the answer."""
+        self._ignores = self._greeted = self.ends = True
         if self.transport is not None:
             log.debug("http.refused", reason=fault.reason.name)
             self.transport.write(_refusal(fault))
-            self.transport.close()
+            asyncio.get_running_loop().call_later(linger, self.transport.close)
 
     # -- clients that read slowly
 
@@ -203,22 +209,18 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Drop the connection when its client has been silent, or has taken nothing, for too long."""
         if self.streams and self.transport is not None and not self.transport.is_reading():
-            self._read_on(self.transport)
+            # More has come behind a stream than aiohttp keeps. It is thrown away from now on, and the connection ends
+            # with the stream: a server that stopped reading would not notice that the client has left.
+            self._ignores = self.ends = True
+            self.transport.resume_reading()
         if self.paused:
             self._look_at_reader(now)
-        if self.busy or (self._greeted and not self._heard):  # aiohttp itself ends what is idle for too long
+        if self.busy or (self._greeted and (self.ends or not self._heard)):  # aiohttp ends what is idle for too long
             self._quiet_since = 0.0
         elif not self._quiet_since:
             self._quiet_since = now
         elif now - self._quiet_since >= self.bounds.options.body_timeout:
             self._refuse_silence()
-
-    def _read_on(self, transport: asyncio.Transport) -> None:
-        """More has come behind a stream than aiohttp keeps. From now on it is thrown away, and the connection ends with
-        the stream: a server that stopped reading would not notice that the client has left.
-        """
-        self._ignores = self.ends = True
-        transport.resume_reading()
 
     def _look_at_reader(self, now: float) -> None:
         transport, unsent = self.transport, self.unsent

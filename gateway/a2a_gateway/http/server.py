@@ -15,7 +15,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_gateway.http.backlog import Backlog
-from a2a_gateway.http.connection import MOST_HEADERS, Bounds, Connection
+from a2a_gateway.http.connection import LINGER, MOST_HEADERS, Bounds, Connection
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, UpstreamStream
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions
@@ -26,8 +26,6 @@ _BACKLOG = 512
 _UNSENT = 64 * 1024
 """How much the kernel may hold that is not on its way; what is more is held here, and counted."""
 _LAST_WORDS = 1.0
-_LINGER = 1.0
-"""Seconds for which a body is read on and thrown away after its answer: who still sends has not seen that yet."""
 
 
 class HttpDoor:
@@ -106,7 +104,7 @@ def _runner(app: web.Application, options: GatewayOptions, bounds: Bounds) -> we
         access_log=None,
         handler_cancellation=True,
         shutdown_timeout=_LAST_WORDS,
-        lingering_time=_LINGER,
+        lingering_time=LINGER,
         keepalive_timeout=options.idle_timeout,
         auto_decompress=False,  # a small body must not become a large one
         # Larger than what is let in, so that it is refused in words of ours (`connection`).

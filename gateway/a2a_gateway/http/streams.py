@@ -162,8 +162,9 @@ class StreamReply(web.StreamResponse):
         """Send the head with what is there; what is long follows later."""
         if not self.begun:
             self.begun = True
-            for app in listeners(request):
-                await app.on_response_prepare.send(request, self)
+            if isinstance(request, web.Request):
+                for app in listeners(request):
+                    await app.on_response_prepare.send(request, self)
             if self.flow.chunked:
                 self.headers[hdrs.TRANSFER_ENCODING] = "chunked"
             if not self.keep_alive:
