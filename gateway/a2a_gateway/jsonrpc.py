@@ -23,14 +23,14 @@ from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON
 from a2a_server.protocol.options import GatewayOptions
 
 _HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 431, 503})
-"""Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
+"""Errors about the HTTP exchange keep their HTTP status; all others are sent with 200."""
 
 NULL = b"null"
-"""The id of a request that has none, or none that can be read."""
+"""The id in the answer to a request without a readable id."""
 _LONGEST_NAME = 100
 _LONGEST_ID = 1024  # every event of a stream repeats it
 _EXACT = 2**53
-"""Beyond this JSON's reader here may have changed a number that is written with a point or an exponent."""
+"""Larger numbers with a point or an exponent may lose digits when they are read."""
 
 
 class Envelope(NamedTuple):
@@ -39,11 +39,11 @@ class Envelope(NamedTuple):
     request_id: bytes
     method: str
     params: Any
-    """JSON that nobody has looked at."""
+    """Not checked yet."""
 
 
 class JsonRpcMethod(NamedTuple):
-    """What a name stands for."""
+    """An RPC that is called by its name."""
 
     rpc: MethodDescriptor
     request: type[Message]
@@ -53,7 +53,7 @@ class Older(Protocol):
     """Serves methods of older versions at the same URL."""
 
     def means(self, request: web.BaseRequest, query: str, value: object) -> bool:
-        """Whether a request whose body, or what there is of it, is this value is of such a version."""
+        """Whether a request with this body, as far as it could be read, belongs to an older version."""
         ...
 
     async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> web.StreamResponse: ...
@@ -137,7 +137,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def id_of(value: object) -> bytes:
-    """The request's id as JSON, to be echoed; `null` as long as none can be read (JRPC-04)."""
+    """The request's id as JSON, for the response (JRPC-04)."""
     if isinstance(value, list):
         wrong(Reason.INVALID_REQUEST, "", "batches are not served; send one request object at a time")
     if not isinstance(value, dict):
@@ -157,7 +157,7 @@ def id_of(value: object) -> bytes:
 
 
 def envelope_of(value: object, request_id: bytes) -> Envelope:
-    """Check what JSON-RPC 2.0 says of a request object."""
+    """Check a request object against JSON-RPC 2.0."""
     assert isinstance(value, dict)  # noqa: S101 - id_of has seen to it
     if value.get("jsonrpc") != "2.0":
         wrong(Reason.INVALID_REQUEST, "jsonrpc", 'must be "2.0"')

@@ -62,7 +62,7 @@ class Reply(web.Response):
         return self.direct
 
     def is_usual(self, request: web.BaseRequest) -> bool:
-        """Whether there is nothing about this answer that aiohttp would have to see to."""
+        """Whether this answer needs nothing that only aiohttp does."""
         return (
             request.version == HttpVersion11
             and request.keep_alive
@@ -86,7 +86,7 @@ class Reply(web.Response):
 
 
 def listeners(request: web.BaseRequest) -> Sequence[web.Application]:
-    """The applications in which somebody wants to be told before an answer is sent (`on_response_prepare`)."""
+    """The applications that have signal handlers for `on_response_prepare`."""
     apps = request.match_info.apps if isinstance(request, web.Request) else ()
     return [app for app in apps if app.on_response_prepare]
 
@@ -99,7 +99,7 @@ def usual_headers(content_type: str, *, bodiless: bool = False) -> CIMultiDict[s
 
 
 def set_headers(response: web.StreamResponse, fields: HeaderPairs) -> None:
-    """Add headers to an answer; whatever an upstream says, a header stays one header."""
+    """Add headers to an answer, without the control characters that an upstream might put into them."""
     for name, value in fields:
         if not (value.isprintable() and name.isprintable()):
             name, value = ("".join(filter(str.isprintable, text)) for text in (name, value))  # noqa: PLW2901
@@ -140,7 +140,7 @@ class Flow:
         self._connection = connection_of(request)
         self.chunked = request.version >= HttpVersion11
         self.whole = True
-        """Whether no event is half written, so that something else may be said."""
+        """Whether no event is half written, so that another one may be written."""
 
     def begin(self, headers: CIMultiDict[str], body: bytes) -> None:
         """Send the head of the answer with what there is of its body."""
@@ -168,7 +168,7 @@ class Flow:
         return self._protocol.writing_paused
 
     def hand(self, framed: bytes | memoryview) -> None:
-        """Hand bytes over as they are, without waiting for anybody."""
+        """Give bytes to the transport as they are, without waiting."""
         transport = self._protocol.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError
@@ -180,7 +180,7 @@ class Flow:
             await self._request.writer.drain()
 
     async def pour(self, pieces: list[Piece]) -> None:
-        """Hand over much, no faster than the client takes it. What is done with leaves the list."""
+        """Write many pieces, no faster than the client reads. Pieces that are written leave the list."""
         while pieces:
             piece = pieces.pop(0)
             if isinstance(piece, bytes):
@@ -207,7 +207,7 @@ class Flow:
         self.whole = True
 
     def _hold(self, text: SharedText) -> None:
-        """Say what is being sent, so that it counts among what waits for clients."""
+        """Tell the connection which text is being sent, so that it is counted in the backlog."""
         if self._connection is not None:
             self._connection.text = text
 

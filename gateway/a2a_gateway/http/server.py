@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 _BACKLOG = 512
 _UNSENT = 64 * 1024
-"""How much the kernel may hold that is not on its way; what is more is held here, and counted."""
+"""How many bytes the kernel may hold that are not on their way yet; the rest is held and counted here."""
 _LAST_WORDS = 1.0
 
 
@@ -67,7 +67,7 @@ class HttpDoor:
         self._watch = asyncio.create_task(self._look(), name="http connections")
 
     async def _look(self) -> None:
-        """Look after all connections, for ever."""
+        """Look at all connections now and then."""
         pause = min(self._options.body_timeout, self._options.write_timeout) / 4
         while True:
             await asyncio.sleep(pause)
@@ -162,7 +162,7 @@ class Drainable:
         return not self._draining and await self._upstream.ready()
 
     async def drain(self, seconds: float) -> None:
-        """Refuse new calls, and wait for those that somebody waits for. Streams may not end, but can be resumed."""
+        """Refuse new calls and wait for unary ones. Streams may never end, but can be resumed."""
         self._draining = True
         try:
             async with asyncio.timeout(seconds):
