@@ -2,7 +2,7 @@
 
 # A Debian with Python 3.11 or newer as `python3`, and pip. constraints.txt is tested with 3.11.
 ARG BASE=python:3.11-slim-bookworm
-# The same with a C compiler and Python's headers; nothing of it gets into the image but what it makes.
+# The same with a C compiler and Python's headers. Only what is built here gets into the image.
 ARG BUILDER=python:3.11-bookworm
 
 FROM ${BUILDER} AS build
@@ -14,8 +14,8 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 WORKDIR /src
 RUN python3 -m venv --without-pip /opt/a2a
 
-# What seldom changes comes first. Wheels only: what others have written is not compiled here. Whoever reaches packages through a mirror
-# gives pip its configuration with `--secret id=pip,src=pip.conf`; it stays out of the image.
+# Dependencies come first, because they change less often than the code. Only wheels are installed. To use a package
+# mirror, pass pip's configuration with `--secret id=pip,src=pip.conf`; it does not get into the image.
 COPY pyproject.toml constraints.txt ./
 RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
     > /tmp/dependencies.txt
@@ -23,7 +23,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m pip --python /opt/a2a/bin/python install --no-compile --only-binary=:all: \
     --constraint constraints.txt --requirement /tmp/dependencies.txt
 
-# The variables pin what builds the package, too; older and newer pips have different names for that.
+# The variables also pin the packages that build ours. Older and newer versions of pip name them differently.
 COPY LICENSE README.md ./
 COPY a2a_server a2a_server
 COPY gateway gateway
@@ -32,7 +32,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
     python3 -m pip --python /opt/a2a/bin/python install --no-compile --no-deps .
 
-# What every call runs through is compiled; COMPILED= leaves it as Python, which needs no compiler and is slower.
+# Modules on the hot path are compiled. With COMPILED= they stay Python: slower, but no compiler is needed.
 ARG COMPILED=1
 COPY deploy/compile.py deploy/compile.py
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
@@ -44,14 +44,13 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
             "$(/opt/a2a/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; \
     fi
 
-# Hashes instead of times, which are never checked, and a fixed seed: the same sources make the same bytes.
+# Bytecode has hashes instead of times, and a fixed seed, so that the same sources make the same bytes.
 RUN PYTHONHASHSEED=0 python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/a2a/lib
 
 
 FROM ${BASE}
 
-# Python's own images come without compiled modules, which a read-only container would compile at each start. Modules
-# that are compiled stay as they are.
+# Python's own images come without bytecode, and a read-only container would compile every module at each start.
 RUN PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash \
     -x '/(ensurepip|idlelib|lib2to3|site-packages|test|tests|turtledemo)/' \
     "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" \
@@ -62,8 +61,7 @@ RUN PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash
 
 COPY --from=build /opt/a2a /opt/a2a
 
-# No bytecode at run time: nothing but the volume can be written. PYTHONFAULTHANDLER says where a crash of native code
-# came from.
+# No bytecode is written at run time: only the volume is writable. PYTHONFAULTHANDLER shows where native code crashed.
 ENV PATH=/opt/a2a/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONFAULTHANDLER=1 \
@@ -71,7 +69,7 @@ ENV PATH=/opt/a2a/bin:$PATH \
     A2A_STORE=sqlite:////var/lib/a2a/a2a.db \
     A2A_LOG__FORMAT=json
 
-# Numbers, so that an orchestrator can see that it is not root.
+# Numbers, so that an orchestrator can see that the user is not root.
 USER 10001:10001
 # Agents and a2ad.toml are looked for here.
 WORKDIR /app
@@ -81,7 +79,7 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["a2a
 ENTRYPOINT ["a2ad"]
 CMD ["serve"]
 
-# Last, since they change with every commit.
+# Labels come last, because they change with every commit.
 ARG BASE
 ARG VERSION=
 ARG REVISION=

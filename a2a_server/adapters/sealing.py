@@ -15,9 +15,10 @@ from a2a_server.ports.push import Unsealable
 
 SETTING = "push.secret_keys"
 
-# sealed:1:<key id>:<base64url of nonce and ciphertext>    the place is associated data
-# plain:1:<text>                                           a plain text that looks like one of these
-# <text>                                                   any other, as there are from before there were keys
+# The forms of a stored text:
+# sealed:1:<key id>:<base64url of nonce and ciphertext>    sealed; the place is associated data
+# plain:1:<text>                                           not sealed; used for a text that itself looks like a form
+# <text>                                                   not sealed
 _SEALED = "sealed:1:"
 _PLAIN = "plain:1:"
 _KEY = 32
@@ -40,7 +41,7 @@ def _key_of(text: str, setting: str) -> bytes:
 
 
 class Sealing:
-    """The first key seals, all of them open. Without any, texts are stored as they are."""
+    """Seals with the first key, and opens with all of them. Without keys, texts are stored as they are."""
 
     def __init__(self, keys: Sequence[bytes] = ()) -> None:
         self._keys = {_id_of(key): AESGCM(key) for key in keys}
@@ -72,5 +73,5 @@ class Sealing:
 
 
 def _id_of(key: bytes) -> str:
-    """Name a key without telling anything about it."""
+    """A name for the key that reveals nothing about it."""
     return hashlib.sha256(b"a2a-server sealing key" + key).hexdigest()[:8]

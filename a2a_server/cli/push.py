@@ -123,10 +123,10 @@ def _with(store: str | None, config: str | None, do: Callable[[PushAdmin], T]) -
     told = {"store": store, "anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door
     settings = settings_from(told, config).settings
     from a2a_server.ports.store import StoreRefused, StoreUnavailable  # noqa: PLC0415 - as above
-    from a2a_server.serve.parts import books_of  # noqa: PLC0415 - it takes a while, and --help should not
+    from a2a_server.serve.parts import push_admin_of  # noqa: PLC0415 - it takes a while, and --help should not
 
     try:
-        return do(books_of(settings))
+        return do(push_admin_of(settings))
     except (StoreRefused, StoreUnavailable) as error:
         raise click.ClickException(str(error)) from None
 

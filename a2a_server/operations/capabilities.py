@@ -9,7 +9,7 @@ from a2a_server.domain.media_types import check_content_types
 from a2a_server.domain.validation import check_send, is_plain
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
-from a2a_server.operations.push.desk import INLINE, PushDesk
+from a2a_server.operations.push.configs import INLINE, ConfigIntake
 from a2a_server.operations.services import Services
 from a2a_server.ports.agent import SKILL_KEY, Plan
 from a2a_server.protocol.errors import A2AError, Reason, refuse
@@ -32,7 +32,7 @@ class Capabilities:
         if not self._declared.streaming:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent does not stream.")
 
-    def require_push(self) -> PushDesk:
+    def require_push(self) -> ConfigIntake:
         if self._services.desk is None:
             text = "This server does not deliver push notifications."
             raise A2AError(Reason.PUSH_NOTIFICATION_NOT_SUPPORTED, text)

@@ -11,8 +11,8 @@ from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.task_stream import TaskStreams
-from a2a_server.operations.push.delivery import PushOptions
-from a2a_server.operations.push.desk import PushDesk
+from a2a_server.operations.push.configs import ConfigIntake
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
 from a2a_server.operations.rpc.push_configs import (
@@ -33,6 +33,7 @@ from a2a_server.operations.turns.slots import Slots
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
+from a2a_server.ports.wakeups import Wakeups
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 
@@ -44,6 +45,7 @@ class Core:
         *,
         agent: AgentPort,
         store: Store,
+        wakeups: Wakeups,
         clock: Clock,
         cards: CardBook,
         limits: Limits | None = None,
@@ -60,14 +62,14 @@ class Core:
         self.services = Services(
             agent=agent,
             store=store,
-            log=EventLog(store, lag=limits.stream_lag),
+            log=EventLog(store, wakeups, lag=limits.stream_lag),
             clock=clock,
             ids=Ids(),
             limits=limits,
             slots=Slots(limits),
             observers=observers,
             leases=Leases(clock, uuid.uuid4().hex),
-            desk=PushDesk(delivery) if delivery is not None else None,
+            desk=ConfigIntake(delivery) if delivery is not None else None,
             relay=(
                 PushRelay(store, clock, delivery, history_cap=history, keep_open_on_input=keep_open_on_input)
                 if delivery is not None

@@ -14,7 +14,7 @@ from a2a_server.domain.validation import may_exist
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.writer import TaskWriter
-from a2a_server.operations.push.desk import PushDesk
+from a2a_server.operations.push.configs import ConfigIntake
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.turns.slots import Slots
 from a2a_server.ports.agent import AgentPort, Observer
@@ -90,7 +90,7 @@ class Services:
     slots: Slots
     leases: Leases
     observers: Sequence[Observer] = ()
-    desk: PushDesk | None = None
+    desk: ConfigIntake | None = None
     """Accepts push configs; None when no webhooks are delivered, and then the card says so."""
     relay: PushRelay | None = None
     """Delivers webhooks; None together with `desk`."""

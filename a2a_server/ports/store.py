@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from a2a_proto import a2a_pb2 as pb
@@ -46,8 +46,6 @@ class StoredTask(NamedTuple):
     number: int
     epoch: int
     state: bytes = b""
-    live: bool = False
-    """Whether a turn is running or waiting, on any replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +75,6 @@ class Claimed:
     task_id: str
     epoch: int
     turns: Sequence[StoredTurn]
-
-
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """What a heartbeat brings back: epochs that are lost, and cancels asked for on other replicas.
-
-    A cancel comes back with every heartbeat until no turn of its task is live, so that it outlives a takeover.
-    """
-
-    lost: frozenset[str] = frozenset()
-    cancels: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Store(Protocol):
@@ -149,14 +136,6 @@ class Store(Protocol):
 
     async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
         """Take over tasks with turns whose lease ended before a time. Each gets the next epoch."""
-        ...
-
-    async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
-        """Extend the leases of `held` (task id → epoch)."""
-        ...
-
-    async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
-        """Leave a wish to cancel for the replica that holds the task; False when no turn is live."""
         ...
 
     # -- receipts (ONCE-01)

@@ -29,14 +29,14 @@ from a2a_gateway.http.drain import Drainable
 from a2a_gateway.http.server import HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import LocalWakeups, SystemClock
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.ports.store import Store
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 from a2a_server.serve.parts import (
     authenticator_of,
     base_of,
@@ -184,6 +184,7 @@ def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, se
     return Core(
         agent=agent,
         store=store,
+        wakeups=LocalWakeups(),
         clock=clock,
         cards=CardBook(
             agent,

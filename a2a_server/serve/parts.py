@@ -14,22 +14,24 @@ from pydantic import SecretStr
 from a2a_gateway.cards.agent_card import doors_at, old_doors_at
 from a2a_proto import a2a_pb2 as pb
 from a2a_server import __version__
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
+from a2a_server.adapters.auth import Secret, StaticAuthenticator
+from a2a_server.adapters.defaults import Anonymous
 from a2a_server.adapters.memory.store import MemoryStore
 from a2a_server.adapters.sealing import Sealing, sealing_keys
-from a2a_server.adapters.sqlite.push_books import PushBooks
+from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push.delivery import Form, PushOptions
+from a2a_server.operations.push.options import PushOptions, WebhookForm
 from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import PushAdmin
 from a2a_server.ports.store import Store, StoreRefused
-from a2a_server.protocol import dialects
+from a2a_server.protocol.draft.json import DRAFT as DRAFT_JSON
+from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
-from a2a_server.protocol.v0_3.options import Options as CompatOptions
+from a2a_server.protocol.v0_3.json import kind_json
+from a2a_server.protocol.v0_3.requests import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.sections import Push
@@ -108,12 +110,12 @@ class UnusableKeys(Exception):  # noqa: N818 - a verdict on the settings
     """A key in the settings cannot be used; the message names the setting."""
 
 
-def forms_of() -> Mapping[str, Form]:
+def forms_of() -> Mapping[str, WebhookForm]:
     """How webhooks look to the clients of each version (CONF-36)."""
     return {
-        CURRENT: Form(A2A_JSON, dialects.V1.codec.encode),
-        LEGACY: Form(JSON, dialects.KIND.codec.encode, whole=True),
-        DRAFT: Form(A2A_JSON, dialects.DRAFT.codec.encode, dialects.DRAFT.last.encode),
+        CURRENT: WebhookForm(A2A_JSON, V1.encode),
+        LEGACY: WebhookForm(JSON, kind_json().codec.encode, whole=True),
+        DRAFT: WebhookForm(A2A_JSON, DRAFT_JSON.codec.encode, DRAFT_JSON.last.encode),
     }
 
 
@@ -147,11 +149,11 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
     )
 
 
-def books_of(settings: Settings) -> PushAdmin:
+def push_admin_of(settings: Settings) -> PushAdmin:
     """What `a2ad push` works on; a server may be using the same file."""
     if settings.store == MEMORY:
         raise StoreRefused("store = 'memory:': only the server's own process can read it")
-    return PushBooks(Path(settings.store.removeprefix(SQLITE)))
+    return SqlitePushAdmin(Path(settings.store.removeprefix(SQLITE)))
 
 
 def documents_of(settings: Settings) -> Mapping[str, bytes]:

@@ -14,7 +14,7 @@ from a2a_server.operations.call import Sink
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
-from a2a_server.transport.flowing import Waiting, deadline_of, in_time, limited
+from a2a_server.transport.call_stream import Waiting, deadline_of, in_time, limited
 from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, Stream
 
 PATIENCE = 1.0

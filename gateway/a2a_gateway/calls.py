@@ -119,7 +119,8 @@ class Calls:
                 found.metadata.update(beside)
         if found.timeout == 0:  # before anything has begun; what is quick would be answered all the same
             raise deadline_exceeded(0)
-        return CallContext(found.metadata, found.timeout, self.proxies.client(request), found.binary, profile.spoken)
+        peer = self.proxies.client(request) if self.proxies.trusted else request.remote or ""
+        return CallContext(found.metadata, found.timeout, peer, found.binary, profile.spoken)
 
 
 @lru_cache(maxsize=256)

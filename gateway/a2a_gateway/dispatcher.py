@@ -24,7 +24,7 @@ from a2a_gateway.older.draft.doors import DraftDoors
 from a2a_gateway.older.v0_3.cards import OldCards
 from a2a_gateway.older.v0_3.doors import OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
-from a2a_gateway.older.v0_3.routes import PREFIX
+from a2a_gateway.older.v0_3.rest import PREFIX
 from a2a_gateway.openapi.document import OpenApiPage
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies

@@ -10,11 +10,11 @@ from typing import Final
 from a2a_gateway.errors import Failure, explain
 from a2a_gateway.requests import headers
 from a2a_gateway.requests.headers import answer_type, error_type
-from a2a_server.protocol import dialects
 from a2a_server.protocol.codec import Codec
-from a2a_server.protocol.dialects.words import Words, retold
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason, StatusError
+from a2a_server.protocol.json_v1 import V1 as V1_JSON
 from a2a_server.protocol.names import CHALLENGE, CURRENT, EXTENSIONS_HEADER
+from a2a_server.protocol.v0_3.words import Words, retold
 
 _VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_SHOWN: Final = 100
@@ -82,7 +82,7 @@ class Profile:
         return [name for name in self.extensions if name in asked] or self.extensions[:1]
 
 
-V1: Final = Profile(spoken=CURRENT, codec=dialects.V1.codec, last=dialects.V1.last)
+V1: Final = Profile(spoken=CURRENT, codec=V1_JSON, last=V1_JSON)
 
 
 def major_minor(value: str) -> str:

@@ -13,8 +13,8 @@ from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
 
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.dialects import words
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, status_of
+from a2a_server.protocol.v0_3 import words
 from tests.support import door_draft as draft
 from tests.support import door_old as http
 from tests.support import old as grpc

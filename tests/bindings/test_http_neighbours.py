@@ -12,7 +12,7 @@ from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.routing.annotations import RouteError
 from a2a_server.protocol.options import GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
 from tests.support.house import A2A, GatewayConfig, create_app

@@ -1,4 +1,4 @@
-"""Promises about turns and leases: whose turn it is, takeovers, heartbeats, cancels (spec: DURA-02, DURA-03)."""
+"""Promises about turns and leases: whose turn it is, and takeovers (spec: DURA-02, DURA-03)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import pytest
 
 from a2a_server.ports.records import Lease, StoredTurn
 from a2a_server.ports.store import Claimed, StaleWrite, Store
-from tests.conformance.authors import ANN, BOB, COMPLETED, HERE, THERE, Author
+from tests.conformance.authors import BOB, COMPLETED, HERE, THERE, Author
 
 LATE = HERE.until_ms + 1
 
 
 class TurnPromises:
-    async def test_a_task_is_live_while_it_has_a_turn(self, store: Store) -> None:
+    async def test_a_task_is_taken_over_while_it_has_a_turn(self, store: Store) -> None:
         author = await Author(store).start()
         await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
         await author.commit(author.write(end=[1]))
-        assert (await author.load()).live
+        (claimed,) = await store.claim(THERE, LATE, 10)
+        author.epoch = claimed.epoch
         await author.become(COMPLETED, end=[2])
-        assert not (await author.load()).live
+        assert list(await store.claim(HERE, 1 << 62, 10)) == []
 
     async def test_one_write_ends_a_turn_and_begins_others(self, store: Store) -> None:
         author = await Author(store).start()
@@ -74,11 +75,8 @@ class TurnPromises:
 
     async def test_a_task_that_was_over_from_the_start_is_like_any_other(self, store: Store) -> None:
         author = await Author(store, state=COMPLETED).create(claim=HERE)
-        record = await author.load()
-        assert (record.epoch, record.live) == (1, False)
+        assert (await author.load()).epoch == 1
         assert list(await store.claim(THERE, 1 << 62, 10)) == []
-        assert not await store.request_cancel(author.scope, author.task_id, b"")
-        assert (await store.renew(HERE, {author.task_id: 1})).lost == frozenset()
         with pytest.raises(StaleWrite):
             await author.commit(author.write(epoch=0, begin=[StoredTurn(2, b"late")]))
         await author.commit(author.write(claim=HERE))
@@ -88,7 +86,6 @@ class TurnPromises:
         """No agent is ever asked to work on a task that is over, but that is not the store's to know."""
         author = await Author(store, state=COMPLETED).create(claim=HERE)
         await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
-        assert (await author.load()).live
         (claimed,) = await store.claim(THERE, 1 << 62, 10)
         assert (claimed.epoch, list(claimed.turns)) == (2, [StoredTurn(2, b"next")])
 
@@ -104,48 +101,3 @@ class TurnPromises:
         claimed = [one.task_id for got in rounds for one in got]
         assert len(claimed) == 20
         assert set(claimed) == tasks
-
-    # -- heartbeats
-
-    async def test_a_heartbeat_extends_what_is_held(self, store: Store) -> None:
-        held, dropped = await Author(store).start(), await Author(store).start()
-        renewal = await store.renew(Lease("here", 5_000), {held.task_id: 1})
-        assert (renewal.lost, dict(renewal.cancels)) == (frozenset(), {})
-        assert [one.task_id for one in await store.claim(THERE, 5_000, 10)] == [dropped.task_id]
-
-    async def test_a_heartbeat_tells_what_is_lost_and_extends_nothing_of_it(self, store: Store) -> None:
-        author = await Author(store).start()
-        await store.claim(THERE, LATE, 10)
-        renewal = await store.renew(Lease("here", 99_000), {author.task_id: 1, "never": 1})
-        assert renewal.lost == {author.task_id, "never"}
-        assert len(await store.claim(HERE, THERE.until_ms + 1, 10)) == 1
-
-    # -- cancels
-
-    async def test_a_wish_to_cancel_reaches_the_holder(self, store: Store) -> None:
-        author = await Author(store).start()
-        assert await store.request_cancel(ANN, author.task_id, b"why")
-        for _ in range(2):
-            renewal = await store.renew(HERE, {author.task_id: 1})
-            assert dict(renewal.cancels) == {author.task_id: b"why"}
-
-    async def test_a_wish_without_metadata_is_a_wish(self, store: Store) -> None:
-        author = await Author(store).start()
-        await store.request_cancel(ANN, author.task_id, b"")
-        assert dict((await store.renew(HERE, {author.task_id: 1})).cancels) == {author.task_id: b""}
-
-    async def test_a_wish_outlives_a_takeover_but_not_the_last_turn(self, store: Store) -> None:
-        author = await Author(store).start()
-        await store.request_cancel(ANN, author.task_id, b"why")
-        await store.claim(THERE, LATE, 10)
-        assert (await store.renew(HERE, {author.task_id: 1})).cancels == {}
-        assert dict((await store.renew(THERE, {author.task_id: 2})).cancels) == {author.task_id: b"why"}
-        author.epoch = 2
-        await author.commit(author.write(end=[1]))
-        await author.commit(author.write(begin=[StoredTurn(2, b"next")]))
-        assert (await store.renew(THERE, {author.task_id: 2})).cancels == {}
-
-    async def test_without_a_live_turn_there_is_nothing_to_cancel(self, store: Store) -> None:
-        author = await Author(store).create()
-        assert not await store.request_cancel(ANN, author.task_id, b"")
-        assert not await store.request_cancel(ANN, "never", b"")

@@ -13,9 +13,9 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import writer
-from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.adapters.sqlite.schema import queries
 from a2a_server.ports.push import ConfigFilter, FailedAttempt
-from a2a_server.ports.records import Lease, Receipt, TaskHead
+from a2a_server.ports.records import Receipt, TaskHead
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
@@ -64,7 +64,6 @@ class TestTheFile:
         await author.chunk("one ", configs=[config(author.task_id)], notify=True)
         await author.chunk("two", artifacts=pb.Task().SerializeToString(), notify=True)
         await author.chunk("three")
-        await store.request_cancel(ANN, author.task_id, b"why")
         before, secret = await author.load(), await store.secret()
         await store.close()
 
@@ -80,8 +79,6 @@ class TestTheFile:
         assert delivery.number == 2
         (claimed,) = await author.store.claim(THERE, HERE.until_ms + 1, 10)
         assert (claimed.epoch, len(claimed.turns)) == (2, 1)
-        renewal = await author.store.renew(Lease("there", 9_000), {author.task_id: 2})
-        assert renewal.cancels == {author.task_id: b"why"}
         await author.store.close()
 
     async def test_nobody_else_may_read_the_file(self, store: SqliteStore, path: Path) -> None:

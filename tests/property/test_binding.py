@@ -13,8 +13,8 @@ from a2a_gateway.requests.binding import bind
 from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_gateway.routing.url_fields import is_map, is_well_known, members
 from a2a_proto import a2a_pb2
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from tests.property.messages import JSON
 from tests.unit.gateway.scratch.library import kind, library, scratch
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, loads
-from a2a_server.protocol.dialects import DRAFT
+from a2a_server.protocol.draft.json import DRAFT
 from tests.property.dialects import nameable, normal
 from tests.unit.gateway.codec.strategies import messages
 
@@ -30,7 +30,6 @@ SAID: list[Any] = [
     pb.GetTaskPushNotificationConfigRequest,
     pb.DeleteTaskPushNotificationConfigRequest,
     pb.ListTaskPushNotificationConfigsRequest,
-    pb.ListTasksRequest,
     pb.ListTasksResponse,
     pb.GetExtendedAgentCardRequest,
     Empty,
@@ -56,7 +55,9 @@ def normal_draft(message: Any) -> Any:
 def test_what_1_0_says_survives_the_draft(kind: Any, data: st.DataObject) -> None:
     before = data.draw(messages(kind))
     nameable(before)
-    for codec in DRAFT:
+    if isinstance(before, pb.SendMessageRequest):  # none at all does not wait
+        before.configuration.SetInParent()
+    for codec in DRAFT[:2]:
         after = trip(codec, before)
         assert after == normal_draft(before)
         assert trip(codec, after) == after

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.domain.events import millis, reason_of, status_event, timestamp
 from a2a_server.domain.lifecycle import STOPPING
@@ -50,9 +51,17 @@ def copied(task: pb.Task) -> pb.Task:
     return copy
 
 
+def log_of(store: MemoryStore) -> EventLog:
+    return EventLog(store, LocalWakeups(), lag=1_000)
+
+
 def begun(store: MemoryStore) -> TaskWriter:
     writer = TaskWriter(
-        store, EventLog(store, lag=1_000), SCOPE, StoredTask(copied(SUBMITTED), 0, 0), pending_limit=1_000
+        store,
+        log_of(store),
+        SCOPE,
+        StoredTask(copied(SUBMITTED), 0, 0),
+        pending_limit=1_000,
     )
     writer.append(pb.StreamResponse(task=SUBMITTED))
     return writer
@@ -69,7 +78,7 @@ def test_a_task_is_its_log_folded(log: list[pb.StreamResponse], commits: set[int
             if number in commits:
                 await writer.settle()
                 if again and (record := await store.load(SCOPE, "t")) is not None:
-                    writer = TaskWriter(store, EventLog(store, lag=1_000), SCOPE, record, pending_limit=1_000)
+                    writer = TaskWriter(store, log_of(store), SCOPE, record, pending_limit=1_000)
         assert writer.view()() == writer.copy()
         await writer.settle()
         record = await store.load(SCOPE, "t")

@@ -23,7 +23,7 @@ from a2a_proto import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from a2a_server.ports.store import Store
 from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 from a2a_server.transport.address import Address
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline

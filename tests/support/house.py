@@ -11,13 +11,12 @@ from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import A2A, GatewayConfig
 from a2a_gateway.http.backlog import PATIENCE as SLOW_READER_PATIENCE
 from a2a_gateway.http.server import HttpDoor
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.auth import Secret, StaticAuthenticator
+from a2a_server.adapters.defaults import Anonymous, SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.adapters.sqlite import SqliteStore, schema
-from a2a_server.adapters.sqlite.push_books import PushBooks
+from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.agents.output import LINGER
 from a2a_server.domain.addresses import Addresses
@@ -33,15 +32,15 @@ from a2a_server.domain.webhooks import Policy as WebhookPolicy
 from a2a_server.operations.call import Call, Entries, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.config_bound import MOST_CONFIGS
-from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.operations.push.configs import MOST_CONFIGS
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.operations.services import Ids
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.operations.turns.turn_input import TurnInput
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
-from a2a_server.protocol.v0_3.options import Options as OldOptions
+from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
@@ -81,13 +80,13 @@ __all__ = [
     "MemoryStore",
     "OldOptions",
     "Position",
-    "PushBooks",
     "PushOptions",
     "PushRelay",
     "Scope",
     "Sealing",
     "Secret",
     "Signer",
+    "SqlitePushAdmin",
     "SqliteStore",
     "StartError",
     "StaticAuthenticator",

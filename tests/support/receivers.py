@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from multidict import CIMultiDictProxy
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import SystemClock
 from a2a_server.adapters.webhook import WebhookSender
 from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.webhooks import Policy

@@ -13,20 +13,19 @@ from google.rpc import error_details_pb2, status_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2_grpc
-from a2a_server.adapters.auth.anonymous import Anonymous
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import Anonymous, LocalWakeups, SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.delivery import PushOptions
+from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
 from a2a_server.protocol.options import GatewayOptions
-from a2a_server.protocol.v0_3.options import DEFAULT
-from a2a_server.protocol.v0_3.options import Options as OldOptions
+from a2a_server.protocol.v0_3.requests import DEFAULT
+from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
@@ -131,6 +130,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     core = Core(
         agent=agent,
         store=store,
+        wakeups=LocalWakeups(),
         clock=clock or SystemClock(),
         cards=cards,
         limits=limits or Limits(drain_grace=0.05, cancel_grace=1.0),

@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from structlog.testing import capture_logs
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
-from a2a_server.operations.push.delivery import Patience
+from a2a_server.adapters.defaults import SystemClock
+from a2a_server.operations.push.bodies import form_of
+from a2a_server.operations.push.options import Patience
 from a2a_server.ports.store import StoreRefused
-from a2a_server.serve.parts import UnusableKeys, books_of, delivery_of, documents_of, forms_of
+from a2a_server.serve.parts import UnusableKeys, delivery_of, documents_of, forms_of, push_admin_of
 from a2a_server.settings import Settings, load
 from a2a_server.settings.sections import Push
 
@@ -91,12 +92,11 @@ def test_patience_is_set_in_the_settings(monkeypatch: pytest.MonkeyPatch) -> Non
     assert delivery.patience == Patience(give_up_after=3, retry_first=0.5)
 
 
-def test_each_version_has_its_form_and_strangers_that_of_1_0() -> None:
-    delivery = delivery_of(Settings(), SystemClock(), "")
-    assert delivery is not None
-    assert set(forms_of()) == {"1.0", "0.3", "draft"}
-    assert delivery.form_of("2.0") == delivery.form_of("1.0")
-    assert [delivery.form_of(version).whole for version in ("1.0", "0.3", "draft")] == [False, True, False]
+def test_each_version_has_its_form_and_others_that_of_1_0() -> None:
+    forms = forms_of()
+    assert set(forms) == {"1.0", "0.3", "draft"}
+    assert form_of(forms, "2.0") == forms["1.0"]
+    assert [form_of(forms, version).whole for version in ("1.0", "0.3", "draft")] == [False, True, False]
 
 
 def test_keys_in_the_environment_may_be_a_list_or_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,4 +118,4 @@ def test_without_keys_there_is_no_page_of_keys() -> None:
 
 def test_books_are_those_of_a_file() -> None:
     with pytest.raises(StoreRefused, match="memory:"):
-        books_of(Settings(store="memory:"))
+        push_admin_of(Settings(store="memory:"))

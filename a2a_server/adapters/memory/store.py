@@ -6,7 +6,7 @@ Every method runs from its first line to its last without suspending: the event 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -16,7 +16,7 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.webhooks import site_of
 from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
-from a2a_server.ports.store import Claimed, Renewal, Repeated, StaleWrite, StoredTask, TaskPage, TaskQuery
+from a2a_server.ports.store import Claimed, Repeated, StaleWrite, StoredTask, TaskPage, TaskQuery
 
 
 class MemoryStore:
@@ -117,25 +117,6 @@ class MemoryStore:
             row.epoch += 1
             row.lease = lease
         return [Claimed(row.scope, row.task_id, row.epoch, _turns(row)) for row in lapsed[:limit]]
-
-    async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
-        lost, cancels = set(), {}
-        for task_id, epoch in held.items():
-            row = self._tasks.get(task_id)
-            if row is None or row.epoch != epoch:
-                lost.add(task_id)
-                continue
-            row.lease = lease
-            if row.cancel is not None:
-                cancels[task_id] = row.cancel
-        return Renewal(frozenset(lost), cancels)
-
-    async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
-        row = self._row(scope, task_id)
-        if row is None or not row.turns:
-            return False
-        row.cancel = metadata
-        return True
 
     # -- receipts
 

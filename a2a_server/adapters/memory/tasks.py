@@ -22,7 +22,6 @@ class TaskRow:
 
     __slots__ = (
         "artifacts",
-        "cancel",
         "configs",
         "epoch",
         "head",
@@ -48,7 +47,6 @@ class TaskRow:
         self.lease: Lease | None = None
         self.turns: dict[int, StoredTurn] | None = None
         """None when there are none, as with nearly all tasks: what is not there need not be collected as garbage."""
-        self.cancel: bytes | None = None
         self.state = b""
         self.configs: dict[str, ConfigRow] | None = None
         """None as above."""
@@ -79,8 +77,6 @@ class TaskRow:
         for number in write.end:
             turns.pop(number, None)
         self.turns = turns or None
-        if not turns:
-            self.cancel = None
 
     def task(self, *, artifacts: bool) -> pb.Task:
         """The task as it stands, the tail of its log folded in."""
@@ -94,7 +90,7 @@ class TaskRow:
         return task
 
     def record(self) -> StoredTask:
-        return StoredTask(self.task(artifacts=True), self.number, self.epoch, self.state, live=bool(self.turns))
+        return StoredTask(self.task(artifacts=True), self.number, self.epoch, self.state)
 
 
 class TaskIndex:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.adapters.sqlite.schema import queries
 from a2a_server.adapters.sqlite.tasks import whole
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.store import TaskPage, TaskQuery

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.sqlite.keys import task_key
-from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.adapters.sqlite.schema import queries, task_key
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import site_of
-from a2a_server.ports.push import PushConfig
+from a2a_server.ports.push import Delivery, FailedAttempt, HostLimits, PushConfig
 from a2a_server.ports.records import MESSAGE, Write
 
 _SQL = queries("push.sql")
@@ -78,3 +79,103 @@ def delete_config(connection: sqlite3.Connection, scope: Scope, task_id: str, co
         connection.execute(_SQL["forgive"], (task, config_id))
         connection.execute(_SQL["delete"], (task, config_id))
     return task is not None
+
+
+MOST_AT_ONCE = 32
+"""Deliveries claimed in one transaction, whose statements run on the event loop."""
+_HOSTS_AT_ONCE = 256
+"""Hosts looked at in one transaction, for the same reason."""
+
+_EVER = -(2**63)
+
+
+class Round(NamedTuple):
+    """How far a claim has come around the hosts."""
+
+    place: str
+    """The host looked at last; the next one is the first of those behind it."""
+    stop: str
+    """Where the round began, and ends."""
+    turned: bool = False
+    stays: bool = False
+    """Whether that host may have more."""
+    over: bool = False
+
+
+class Order(NamedTuple):
+    """What a claim asks for."""
+
+    now_ms: int
+    until_ms: int
+    limit: int
+    limits: HostLimits
+
+
+def next_due(connection: sqlite3.Connection) -> int | None:
+    row = connection.execute(_SQL["next"]).fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def unclaim(connection: sqlite3.Connection) -> None:
+    connection.execute(_SQL["unclaim"], (_EVER,))
+
+
+def claim(connection: sqlite3.Connection, order: Order, at: Round) -> tuple[list[Delivery], Round]:
+    """A part of a round: deliveries of the next hosts, and how far it has come."""
+    deliveries: list[Delivery] = []
+    room = min(order.limit, MOST_AT_ONCE)
+    for _ in range(_HOSTS_AT_ONCE):
+        if len(deliveries) >= room:
+            break
+        at = _next(connection, at)
+        if at.over:
+            break
+        most = order.limits.of(at.place)
+        wanted = min(most, room - len(deliveries))
+        if wanted > 0:
+            found = list(_claim_of(connection, order, at.place, wanted))
+            at = at._replace(stays=len(found) == wanted < most)
+            deliveries += found
+    return deliveries, at
+
+
+def _next(connection: sqlite3.Connection, at: Round) -> Round:
+    if at.stays:
+        return at._replace(stays=False)
+    row = connection.execute(_SQL["next_host"], (at.place,)).fetchone()
+    if row is None:
+        return at._replace(over=True) if at.turned else _next(connection, Round("", at.stop, turned=True))
+    return at._replace(over=True) if at.turned and row[0] > at.stop else at._replace(place=row[0])
+
+
+def _claim_of(connection: sqlite3.Connection, order: Order, host: str, limit: int) -> Iterator[Delivery]:
+    rows = connection.execute(_SQL["claimable"], (host, order.now_ms, limit)).fetchall()
+    marks = [{"config": row[0], "until_ms": order.until_ms, "now_ms": order.now_ms} for row in rows]
+    connection.executemany(_SQL["claim"], marks)
+    for _, *kept, attempts, failing_ms, task_id, tenant, owner, number, parent, state in rows:
+        hook, trace = hook_of(*kept), None if parent is None else Trace(parent, state)
+        yield Delivery(Scope(tenant, owner), task_id, number, hook, attempts, order.until_ms, host, failing_ms, trace)
+
+
+def settle(connection: sqlite3.Connection, delivery: Delivery, failure: FailedAttempt | None) -> bool:
+    row = connection.execute(_SQL["claimed"], (delivery.task_id, delivery.hook.config.id, delivery.until_ms)).fetchone()
+    if row is None or row[1] != delivery.number:
+        return False
+    config = row[0]
+    if failure is not None:
+        connection.execute(_SQL["put_off"], {**failure._asdict(), "config": config})
+        return True
+    connection.execute(_SQL["pay"], (config, delivery.number))
+    connection.execute(_SQL["paid"], (config,))
+    return True
+
+
+def started(deliveries: Sequence[Delivery], order: Order) -> Order:
+    """The order for the rest of a round: what was claimed takes its room."""
+    if not deliveries:
+        return order
+    known = dict(order.limits.known)
+    for delivery in deliveries:
+        known[delivery.host] = order.limits.of(delivery.host) if delivery.host not in known else known[delivery.host]
+        known[delivery.host] -= 1
+    return order._replace(limit=order.limit - len(deliveries), limits=order.limits._replace(known=known))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from a2a_server.adapters.sqlite.keys import exists, scope_key
-from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.adapters.sqlite.schema import exists, queries, scope_key
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.records import Receipt, Write
 from a2a_server.ports.store import Repeated

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
+from a2a_server.domain.scope import Scope
 from a2a_server.ports.store import StoreRefused
 
 _OLDEST_SQLITE = (3, 34)
@@ -128,3 +130,33 @@ def refusing(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreRefused(f"the store {path} cannot be used: {error}") from error
+
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+def queries(file: str) -> Mapping[str, str]:
+    """The sections of a `.sql` file by their names."""
+    _, *sections = _NAME.split(files(__package__).joinpath(file).read_text("utf-8"))
+    return dict(zip(sections[::2], map(str.strip, sections[1::2]), strict=True))
+
+
+_KEYS = queries("keys.sql")
+
+
+def scope_key(connection: sqlite3.Connection, scope: Scope) -> int:
+    """The number of a scope, made when first needed."""
+    place = scope.tenant, scope.owner
+    row = connection.execute(_KEYS["scope"], place).fetchone()
+    return int(row[0]) if row else int(connection.execute(_KEYS["scope_add"], place).lastrowid or 0)
+
+
+def task_key(connection: sqlite3.Connection, scope: Scope, task_id: str) -> int | None:
+    """The number of a task inside the scope."""
+    row = connection.execute(_KEYS["task"], (task_id, scope.tenant, scope.owner)).fetchone()
+    return int(row[0]) if row else None
+
+
+def exists(connection: sqlite3.Connection, task_id: str) -> bool:
+    """Whether anybody has a task of this id."""
+    return connection.execute(_KEYS["exists"], (task_id,)).fetchone() is not None

@@ -5,31 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from a2a_server.adapters.sqlite import (
-    lists,
-    push,
-    push_accounts,
-    push_deliveries,
-    receipts,
-    schema,
-    tasks,
-    turns,
-)
-from a2a_server.adapters.sqlite.reader import Reader
-from a2a_server.adapters.sqlite.writer import Writer
+from a2a_server.adapters.sqlite import lists, push, push_admin, receipts, schema, tasks
+from a2a_server.adapters.sqlite.writer import Writer, unavailable, work_in_the_background
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, Write
-from a2a_server.ports.store import Claimed, Renewal, StoredTask, StoreUnavailable, TaskPage, TaskQuery
+from a2a_server.ports.store import Claimed, StoredTask, StoreUnavailable, TaskPage, TaskQuery
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+_Work = Callable[[sqlite3.Connection], T]
 
 
 class SqliteStore:
@@ -58,7 +49,7 @@ class SqliteStore:
             undo.callback(os.close, lock)
             connection = undo.enter_context(closing(schema.connect_writer(self._path)))
             tasks.make_secret(connection)
-            push_deliveries.unclaim(connection)
+            push.unclaim(connection)
             self._reader = Reader(self._path)
             undo.pop_all()
         self._lock = lock
@@ -81,12 +72,12 @@ class SqliteStore:
             os.close(self._lock)
             self._lock = None
 
-    async def _write(self, work: Work[T], *, long: bool = False) -> T:
+    async def _write(self, work: _Work[T], *, long: bool = False) -> T:
         if self._writer is None:
             raise StoreUnavailable("the store is closed")
         return await self._writer.do(work, long=long)
 
-    def _read(self, work: Work[T]) -> T:
+    def _read(self, work: _Work[T]) -> T:
         """Read here and now.
 
         A point read takes microseconds; handing it to a thread and back would take fifty times as long and delay the
@@ -96,7 +87,7 @@ class SqliteStore:
             raise StoreUnavailable("the store is closed")
         return self._reader.read(work)
 
-    async def _scan(self, work: Work[T]) -> T:
+    async def _scan(self, work: _Work[T]) -> T:
         if self._reader is None:
             raise StoreUnavailable("the store is closed")
         return await self._reader.scan(work)
@@ -130,14 +121,8 @@ class SqliteStore:
     # -- leases
 
     async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
-        work = partial(turns.claim, lease=lease, lapsed_before_ms=lapsed_before_ms, limit=limit)
+        work = partial(tasks.claim, lease=lease, lapsed_before_ms=lapsed_before_ms, limit=limit)
         return await self._write(work, long=True)
-
-    async def renew(self, lease: Lease, held: Mapping[str, int]) -> Renewal:
-        return await self._write(partial(turns.renew, lease=lease, held=dict(held)), long=True)
-
-    async def request_cancel(self, scope: Scope, task_id: str, metadata: bytes) -> bool:
-        return await self._write(partial(turns.request_cancel, scope=scope, task_id=task_id, metadata=metadata))
 
     # -- receipts
 
@@ -168,30 +153,60 @@ class SqliteStore:
         return await self._write(work, long=True)  # it may have thousands of deliveries
 
     async def next_due(self) -> int | None:
-        return self._read(push_deliveries.next_due)
+        return self._read(push.next_due)
 
     async def claim_deliveries(
         self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
     ) -> Sequence[Delivery]:
         """In steps, each in a transaction of its own: there may be many hosts, and they are walked on the loop."""
-        order = push_deliveries.Order(now_ms, until_ms, limit, limits)
-        at = push_deliveries.Round(self._last_host, self._last_host)
+        order = push.Order(now_ms, until_ms, limit, limits)
+        at = push.Round(self._last_host, self._last_host)
         claimed: list[Delivery] = []
         while order.limit > 0 and not at.over:
-            deliveries, at = await self._write(partial(push_deliveries.claim, order=order, at=at))
+            deliveries, at = await self._write(partial(push.claim, order=order, at=at))
             claimed += deliveries
-            order = push_deliveries.started(deliveries, order)
+            order = push.started(deliveries, order)
         self._last_host = at.place
         return claimed
 
     async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
-        return await self._write(partial(push_deliveries.settle, delivery=delivery, failure=failure))
+        return await self._write(partial(push.settle, delivery=delivery, failure=failure))
 
     async def push_status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
-        return await self._scan(partial(push_accounts.status, wanted=wanted, limit=limit))
+        return await self._scan(partial(push_admin.status, wanted=wanted, limit=limit))
 
     async def retry_deliveries(self, wanted: ConfigFilter) -> int:
-        return await self._write(partial(push_accounts.retry, wanted=wanted), long=True)
+        return await self._write(partial(push_admin.retry, wanted=wanted), long=True)
 
     async def drop_deliveries(self, wanted: ConfigFilter) -> int:
-        return await self._write(partial(push_accounts.drop, wanted=wanted), long=True)
+        return await self._write(partial(push_admin.drop, wanted=wanted), long=True)
+
+
+class Reader:
+    """Two connections that cannot write."""
+
+    def __init__(self, path: Path) -> None:
+        self._near = schema.connect_reader(path, timeout=0)  # the event loop's; it must never wait
+        self._far = schema.connect_reader(path, timeout=5)
+        self._thread = ThreadPoolExecutor(1, "sqlite-reader", initializer=work_in_the_background)
+
+    def read(self, work: _Work[T]) -> T:
+        """Read in the calling thread, the event loop's."""
+        return _serving(work, self._near)
+
+    async def scan(self, work: _Work[T]) -> T:
+        """Read in the reader's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _serving, work, self._far)
+
+    def stop(self) -> None:
+        """Let reads that have begun finish. Blocks; not for the event loop's thread."""
+        self._thread.shutdown()
+        self._near.close()
+        self._far.close()
+
+
+def _serving(work: _Work[T], connection: sqlite3.Connection) -> T:
+    try:
+        return work(connection)
+    except sqlite3.Error as error:
+        raise unavailable(error) from error

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.sqlite import push, receipts, turns
-from a2a_server.adapters.sqlite.keys import exists, scope_key
-from a2a_server.adapters.sqlite.sql import queries
+from a2a_server.adapters.sqlite import push, receipts
+from a2a_server.adapters.sqlite.schema import exists, queries, scope_key
+from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.records import ARTIFACT, Entry, TaskHead, Write
-from a2a_server.ports.store import StaleWrite, StoredTask
+from a2a_server.ports.records import ARTIFACT, Entry, Lease, StoredTurn, TaskHead, Write
+from a2a_server.ports.store import Claimed, StaleWrite, StoredTask
 
 _SQL = queries("tasks.sql")
 
@@ -66,7 +66,7 @@ def _create(connection: sqlite3.Connection, write: Write) -> int:
         scope_key(connection, write.scope)
         key = _insert(connection, write)
     assert key is not None  # noqa: S101 - the id is free, and the scope has its number
-    turns.create(connection, key, write)
+    _create_lease(connection, key, write)
     return key
 
 
@@ -95,7 +95,7 @@ def _change(connection: sqlite3.Connection, write: Write) -> tuple[int, bool]:
         if head.state != stored.state:
             connection.execute(_SQL["leave"], (key, stored.state))
             connection.execute(_SQL["enter"], (key, head.state))
-    turns.apply(connection, key, write)
+    _change_turns(connection, key, write)
     return key, stored.watched
 
 
@@ -121,10 +121,10 @@ def load(connection: sqlite3.Connection, scope: Scope, task_id: str) -> StoredTa
     row = connection.execute(_SQL["load"], (task_id, scope.tenant, scope.owner)).fetchone()
     if row is None:
         return None
-    key, head, epoch, live, shelved, number, artifacts, state = row
+    key, head, epoch, shelved, number, artifacts, state = row
     # Entries never change, so what was committed since the row was read cannot get between it and its tail.
     task = whole(connection, head, artifacts, (key, shelved, number))
-    return StoredTask(task, number, epoch, state, live=bool(live))
+    return StoredTask(task, number, epoch, state)
 
 
 def whole(connection: sqlite3.Connection, head: bytes, artifacts: bytes, tail: tuple[int, int, int]) -> pb.Task:
@@ -154,3 +154,52 @@ def secret(connection: sqlite3.Connection) -> bytes:
 def make_secret(connection: sqlite3.Connection) -> None:
     """Once per file."""
     connection.execute(_SQL["secret_add"])
+
+
+_TURNS = queries("turns.sql")
+
+_NO_LEASE = Lease("", 0)
+
+_FIRST_EPOCH = 1
+"""The epoch of a task whose creator claimed it."""
+
+
+def _create_lease(connection: sqlite3.Connection, task: int, write: Write) -> None:
+    """The lease and the turns of a new task."""
+    if write.epoch == _FIRST_EPOCH and not write.begin and write.head is not None and write.head.state in TERMINAL:
+        return
+    turns = {turn.number: turn.request for turn in write.begin if turn.number not in write.end}
+    lease = write.claim or _NO_LEASE
+    connection.execute(_TURNS["create"], (task, write.epoch, lease.replica, lease.until_ms, len(turns)))
+    for number, request in turns.items():
+        connection.execute(_TURNS["begin"], (task, number, request))
+
+
+def _change_turns(connection: sqlite3.Connection, task: int, write: Write) -> None:
+    """What a write changes about the turns and the lease of a task."""
+    if write.claim is not None:
+        _lease(connection, task, write.epoch, write.claim)
+    if not write.begin and not write.end:
+        return
+    if write.claim is None:
+        connection.execute(_TURNS["unclaimed"], (task, write.epoch))
+    for turn in write.begin:
+        connection.execute(_TURNS["begin"], (task, turn.number, turn.request))
+    for number in write.end:
+        connection.execute(_TURNS["end"], (task, number))
+    connection.execute(_TURNS["recount"], {"task": task})
+
+
+def _lease(connection: sqlite3.Connection, task: int, epoch: int, lease: Lease) -> None:
+    connection.execute(_TURNS["lease"], (epoch, lease.replica, lease.until_ms, task))
+
+
+def claim(connection: sqlite3.Connection, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
+    claimed = []
+    for task, epoch, task_id, tenant, owner in connection.execute(
+        _TURNS["lapsed"], (lapsed_before_ms, limit)
+    ).fetchall():
+        _lease(connection, task, epoch + 1, lease)
+        turns = [StoredTurn(*row) for row in connection.execute(_TURNS["turns"], (task,))]
+        claimed.append(Claimed(Scope(tenant, owner), task_id, epoch + 1, turns))
+    return claimed

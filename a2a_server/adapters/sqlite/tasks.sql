@@ -34,7 +34,7 @@ ON CONFLICT (task) DO UPDATE SET number = excluded.number, wire = excluded.wire
 INSERT INTO agent_states (task, wire) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET wire = excluded.wire
 
 -- name: load
-SELECT tasks.key, tasks.head, coalesce(leases.epoch, 1), coalesce(leases.turns, 0) > 0,
+SELECT tasks.key, tasks.head, coalesce(leases.epoch, 1),
        max(tasks.shelved, coalesce(artifacts.number, 0)),
        max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)),
        coalesce(artifacts.wire, x''), coalesce(agent_states.wire, x'')

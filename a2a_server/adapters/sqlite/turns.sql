@@ -17,9 +17,7 @@ INSERT INTO turns (task, number, request) VALUES (?, ?, ?) ON CONFLICT (task, nu
 DELETE FROM turns WHERE task = ? AND number = ?
 
 -- name: recount
--- With the last turn goes the wish to cancel it.
-UPDATE leases SET turns = live.turns, cancel = CASE WHEN live.turns > 0 THEN cancel END
-FROM (SELECT count(*) AS turns FROM turns WHERE task = :task) AS live WHERE task = :task
+UPDATE leases SET turns = (SELECT count(*) FROM turns WHERE task = :task) WHERE task = :task
 
 -- name: lapsed
 SELECT leases.task, leases.epoch, tasks.id, scopes.tenant, scopes.owner
@@ -29,14 +27,3 @@ WHERE leases.turns > 0 AND leases.until_ms < ? ORDER BY leases.until_ms LIMIT ?
 
 -- name: turns
 SELECT number, request FROM turns WHERE task = ? ORDER BY number
-
--- name: held
-SELECT tasks.key, coalesce(leases.epoch, 1), leases.cancel
-FROM tasks LEFT JOIN leases ON leases.task = tasks.key WHERE tasks.id = ?
-
--- name: extend
-UPDATE leases SET replica = ?, until_ms = ? WHERE task = ?
-
--- name: cancel
-UPDATE leases SET cancel = ? WHERE turns > 0 AND task =
-    (SELECT key FROM tasks WHERE id = ? AND scope = (SELECT key FROM scopes WHERE tenant = ? AND owner = ?))

@@ -1,18 +1,30 @@
-"""The HTTP client that webhooks are sent with: what it never does, what it bounds (spec: SSRF-01, SECR-06, DELV-04)."""
+"""The HTTP client that webhooks are sent with: what it refuses, and what it bounds (spec: SSRF-01, SECR-06, DELV-04).
+
+1. `Lookups` resolves names in threads of their own, so that a slow name server holds up nothing but webhooks.
+2. `Sockets` refuses addresses that may not be called. aiohttp asks for a socket with the very address that it connects
+   to, so that no second lookup, other spelling or redirect can get around the check.
+3. `Connections` sends requests over them and keeps idle connections for a while.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
+import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from ipaddress import ip_address
 from types import SimpleNamespace
+from weakref import WeakSet
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
+from aiohttp import AddrInfoType
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from a2a_server.adapters.webhook.lookups import Lookups
-from a2a_server.adapters.webhook.sockets import Sockets
+from a2a_server.domain.addresses import Addresses
 
 LOOKUPS = 64
 """Names looked up at once."""
@@ -26,14 +38,14 @@ _MOST_HEADERS = 64
 _LONGEST_PIECE = 2**20
 
 
-class Trip:
-    """One request, and whether it went over a connection that had been used before."""
+class SentRequest:
+    """Whether a request went over a connection that had been used before."""
 
     reused = False
 
 
 class Connections:
-    """Connections to receivers. Follows no redirect, asks no proxy, keeps no cookie, believes no environment."""
+    """Connections to receivers, without redirects, proxies, cookies or settings from the environment."""
 
     def __init__(self, sockets: Sockets, trust: str = "", resolver: AbstractResolver | None = None) -> None:
         self._sockets = sockets
@@ -42,13 +54,13 @@ class Connections:
             socket_factory=sockets,
             resolver=resolver or self._own,
             ssl=_tls(trust),
-            limit=0,  # waiting for a place would count as the receiver's time; whoever sends bounds how many at once
+            limit=0,  # waiting here would count as the receiver's time; the relay bounds how many run at once
             keepalive_timeout=_KEPT,
         )
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # attempts have one for everything
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # the sender limits each attempt as a whole
             trust_env=False,
             auto_decompress=False,
             read_bufsize=16 * 1024,
@@ -63,19 +75,19 @@ class Connections:
     ) -> aiohttp.ClientResponse:
         """Send, and read the head of the answer.
 
-        A receiver may close a kept connection at the moment it is used again. That says nothing about the receiver, and
-        aiohttp repeats only what is harmless to repeat. Webhooks are: they have a delivery id.
+        A receiver may close a kept connection at the moment it is used again. aiohttp repeats only methods that are
+        safe to repeat. Webhooks are safe, too, because they have a delivery id.
         """
         if self._sockets.more_than(MOST_OPEN):
             headers = {**headers, "Connection": "close"}
         for _ in range(_RESENT):
-            trip = Trip()
+            sent = SentRequest()
             try:
-                return await self._once(verb, url, headers, body, trip)
+                return await self._once(verb, url, headers, body, sent)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                if not trip.reused:
+                if not sent.reused:
                     raise
-        return await self._once(verb, url, headers, body, Trip())
+        return await self._once(verb, url, headers, body, SentRequest())
 
     async def close(self) -> None:
         await self._session.close()
@@ -83,12 +95,12 @@ class Connections:
             await self._own.close()
 
     async def _once(
-        self, verb: str, url: URL, headers: dict[str, str], body: bytes | None, trip: Trip
+        self, verb: str, url: URL, headers: dict[str, str], body: bytes | None, sent: SentRequest
     ) -> aiohttp.ClientResponse:
-        # A long body is written in pieces, with pauses for other work.
+        # A long body is written in pieces, so that other work can run in between.
         data = io.BytesIO(body) if body and len(body) > _LONGEST_PIECE else body
         return await self._session.request(
-            verb, url, headers=headers, data=data, allow_redirects=False, trace_request_ctx=trip
+            verb, url, headers=headers, data=data, allow_redirects=False, trace_request_ctx=sent
         )
 
 
@@ -115,7 +127,7 @@ async def _remember(
 
 
 async def spend(response: aiohttp.ClientResponse, deadline: float, most: int) -> bytes:
-    """Read a short body, so that its connection can be used again; of a long or slow one nothing more is wanted."""
+    """Read a short body, so that its connection can be used again. Give up on a long or slow one."""
     pieces: list[bytes] = []
     try:
         async with asyncio.timeout_at(deadline):
@@ -125,5 +137,66 @@ async def spend(response: aiohttp.ClientResponse, deadline: float, most: int) ->
     except (TimeoutError, aiohttp.ClientError, OSError):
         pieces.clear()
     finally:
-        response.close()  # unless it was read to its end: then the connection has been given back already
+        response.close()  # no effect if it was read to its end: then the connection has been given back
     return b"".join(pieces)
+
+
+_NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+
+
+class Lookups(AbstractResolver):
+    """The system's resolver. `Sockets` checks the addresses that it returns."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, "webhook-names")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        ask = partial(
+            socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+        )
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        return [
+            ResolveResult(
+                hostname=host, host=str(address[0]), port=port, family=family, proto=proto, flags=int(_NUMERIC)
+            )
+            for family, _, proto, _, address in found
+        ]
+
+    async def close(self) -> None:
+        """Do not wait: a name server may take long."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class RefusedAddressError(OSError):
+    """The address may not be called. All have the same text, so that aiohttp reports several as one."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EACCES, "webhooks may not go to this address")
+
+
+class Sockets:
+    """Makes sockets, and knows whether many are open."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self._addresses = addresses
+        self._made: WeakSet[socket.socket] = WeakSet()  # the transports own them
+
+    def __call__(self, info: AddrInfoType) -> socket.socket:
+        family, kind, proto, _, address = info
+        if self._is_refused(str(address[0])):
+            raise RefusedAddressError
+        made = socket.socket(family, kind, proto)
+        self._made.add(made)
+        return made
+
+    def more_than(self, count: int) -> bool:
+        """Whether more are open. Closed ones may stay in the set until they are garbage collected."""
+        return len(self._made) > count and sum(made.fileno() >= 0 for made in self._made) > count
+
+    def _is_refused(self, text: str) -> bool:
+        try:
+            return bool(self._addresses.refusal(ip_address(text)))
+        except ValueError:  # not an address in its normal spelling
+            return True

@@ -1,32 +1,65 @@
-"""One attempt at one webhook, from the check of its config to the outcome (spec: HOOK-02, DELV-02, DELV-04, SSRF)."""
+"""One attempt at one webhook: checks, headers, the request, and what the answer means (spec: HOOK, DELV-02, SSRF)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import hmac
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from urllib.parse import quote
 
+import aiohttp
+import structlog
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.webhook.challenge import echoes
-from a2a_server.adapters.webhook.connections import Connections, spend
-from a2a_server.adapters.webhook.headers import Sign, headers_of
-from a2a_server.adapters.webhook.outcomes import CLOSED, REFUSED_CONFIG, of_answer, of_failure
-from a2a_server.adapters.webhook.sockets import Sockets
-from a2a_server.domain.webhooks import Policy, faults_of, target_of
+from a2a_server.adapters.webhook.connections import Connections, RefusedAddressError, Sockets, spend
+from a2a_server.domain.webhooks import Policy, Target, faults_of, target_of
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import Notice, Outcome, PushConfig
 from a2a_server.protocol.errors import Violation
+from a2a_server.protocol.names import (
+    AUTHORIZATION_HEADER,
+    CURRENT,
+    DELIVERY_ID_HEADER,
+    EVENT_NUMBER_HEADER,
+    LEGACY,
+    SIGNATURE_HEADER,
+    TASK_ID_HEADER,
+    TEXT,
+    TOKEN_HEADER,
+    VERSION_HEADER,
+)
+
+logger = structlog.get_logger()
+
+Sign = Callable[[Notice], str]
 
 _MOST_READ = 16 * 1024
-"""Bytes of an answer that are read to keep its connection."""
+"""Bytes of an answer that are read so that its connection can be kept."""
 _SPENDING = 1.0
-"""Seconds that the rest of an answer is waited for, once its status has said everything."""
+"""Seconds to wait for the rest of an answer, after its status has decided the outcome."""
+_CHALLENGE_PARAMETER = "validationToken"
+_MOST_CHALLENGE = 512
+"""Bytes that are read of the answer to a challenge: the token, and line ends that editors add."""
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("%", "")
+_BEARER = "bearer"
+_LONGEST_NUMBER = 10
+"""Digits of a `Retry-After` in seconds."""
+
+DELIVERED = Outcome(delivered=True)
+REFUSED_CONFIG = Outcome(delivered=False, why="refused config", final=True)
+REFUSED_ADDRESS = Outcome(delivered=False, why="refused address", final=True)
+CLOSED = Outcome(delivered=False, why="closed")
+TIMEOUT = Outcome(delivered=False, why="timeout")
 
 
 class WebhookSender:
-    """Sends over connections that it keeps for a while. Times are seconds."""
+    """Sends over connections that it keeps for a while. Times are in seconds."""
 
     def __init__(  # noqa: PLR0913 - what operators choose, each by its name
         self,
@@ -40,7 +73,7 @@ class WebhookSender:
         trust: str = "",
         resolver: AbstractResolver | None = None,
     ) -> None:
-        """`longest_wait` bounds what receivers ask for; `trust` is PEM, added to the authorities of the system."""
+        """`longest_wait` bounds the waits that receivers ask for. `trust` is PEM: authorities beside the system's."""
         self._policy = policy
         self._clock = clock
         self._timeout = timeout
@@ -60,7 +93,7 @@ class WebhookSender:
             await connections.close()
 
     async def send(self, notice: Notice) -> Outcome:
-        """Judge the config again: the policy may have become stricter since it was made."""
+        """Check the config again: the policy may have become stricter since it was made."""
         if not self._may_be_called(notice.hook):
             return REFUSED_CONFIG
         try:
@@ -72,8 +105,8 @@ class WebhookSender:
         if not self._may_be_called(hook):
             return False
         try:
-            return await echoes(self._ready(), target_of(hook.config.url), self._user_agent, self._timeout)
-        except Exception:  # noqa: BLE001 - as above; why it failed is nobody's business but the receiver's
+            return await self._echoes(target_of(hook.config.url))
+        except Exception:  # noqa: BLE001 - as above; the client is not told why it failed
             return False
 
     def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:
@@ -93,7 +126,111 @@ class WebhookSender:
         retry_after = response.headers.get("Retry-After")
         return of_answer(response.status, retry_after, self._clock.now_ms(), self._longest_wait)
 
+    async def _echoes(self, target: Target) -> bool:
+        """Whether `GET <url>?validationToken=<token>` is answered by 200, the token and nothing else (SSRF-05).
+
+        The config's secrets are not sent, because it is not known yet who would get them.
+        """
+        token = secrets.token_urlsafe(32)
+        deadline = asyncio.get_running_loop().time() + self._timeout
+        glue = "&" if "?" in target.path else "?"
+        url = URL(f"{target.url}{glue}{_CHALLENGE_PARAMETER}={token}", encoded=True)
+        headers = {"User-Agent": self._user_agent, "Accept": TEXT, "Accept-Encoding": "identity"}
+        async with asyncio.timeout_at(deadline):
+            response = await self._ready().request("GET", url, headers)
+        answer = await spend(response, deadline, _MOST_CHALLENGE)
+        return response.status == HTTPStatus.OK and hmac.compare_digest(answer.strip(), token.encode())
+
     def _ready(self) -> Connections:
         if self._connections is None:
             raise RuntimeError("the sender is not open")
         return self._connections
+
+
+# -- headers (HOOK-03, HOOK-04, HOOK-05, LPSH-01, CONF-35, TRAC-01); every value is checked or encoded
+
+
+def headers_of(notice: Notice, user_agent: str, sign: Sign | None) -> dict[str, str]:
+    """Who sends, to what the body belongs, and which delivery it is."""
+    headers = {
+        "Content-Type": notice.content_type,
+        "User-Agent": user_agent,
+        "Accept-Encoding": "identity",
+        VERSION_HEADER: CURRENT if notice.hook.version == CURRENT else LEGACY,  # the draft calls itself 0.3, too
+        TASK_ID_HEADER: _visible(notice.task_id),
+        EVENT_NUMBER_HEADER: str(notice.number),
+        DELIVERY_ID_HEADER: _visible(notice.delivery_id),
+    }
+    if token := notice.hook.config.token:
+        headers[TOKEN_HEADER] = token
+    if notice.trace is not None:
+        headers |= notice.trace.headers()
+    headers |= _authorization(notice, sign(notice) if sign else "")
+    return headers
+
+
+def _authorization(notice: Notice, signature: str) -> dict[str, str]:
+    """The client's credentials, and our signature beside them or in their place."""
+    authentication = notice.hook.config.authentication
+    scheme, credentials = authentication.scheme, authentication.credentials
+    if signature and not credentials and scheme.lower() in {"", _BEARER}:
+        return {AUTHORIZATION_HEADER: f"Bearer {signature}"}
+    headers = {SIGNATURE_HEADER: signature} if signature else {}
+    if scheme:
+        headers[AUTHORIZATION_HEADER] = f"{scheme} {credentials}".rstrip()
+    return headers
+
+
+def _visible(text: str) -> str:
+    """Percent-encode what headers cannot carry: ids may hold any characters."""
+    return quote(text, safe=_VISIBLE)
+
+
+# -- outcomes (DELV-02, PAID-03, SECR-03); no word that a receiver has sent gets into them, into logs or errors
+
+
+def of_answer(status: int, retry_after: str | None, now_ms: int, longest: float) -> Outcome:
+    """Only 2xx acknowledges a webhook. Redirects are not followed."""
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return DELIVERED
+    wish = None if retry_after is None else seconds_until(retry_after, now_ms, longest)
+    return Outcome(delivered=False, why=f"status {status}", retry_after=wish, final=status == HTTPStatus.GONE)
+
+
+def seconds_until(wish: str, now_ms: int, longest: float) -> float | None:
+    """Read `Retry-After`: seconds or a date (RFC 9110, 10.2.3). None when it is neither."""
+    wish = wish.strip()
+    if wish.isascii() and wish.isdecimal() and len(wish) <= _LONGEST_NUMBER:
+        return min(float(wish), longest)
+    try:
+        when = parsedate_to_datetime(wish)
+        if when.tzinfo is None:  # "-0000"; HTTP knows no zone but GMT
+            when = when.replace(tzinfo=UTC)
+        wait = (when - datetime.fromtimestamp(now_ms / 1000, UTC)).total_seconds()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, min(wait, longest))
+
+
+def of_failure(error: Exception) -> Outcome:
+    """What went wrong before there was an answer, in a word."""
+    if isinstance(error, TimeoutError):
+        return TIMEOUT
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, RefusedAddressError):
+        return REFUSED_ADDRESS
+    for kind, word in _WORDS:
+        if isinstance(error, kind):
+            return Outcome(delivered=False, why=word)
+    logger.error("webhook.broken", error=type(error).__qualname__)
+    return Outcome(delivered=False, why="internal error")
+
+
+# The first that matches counts: aiohttp's errors are subclasses of each other.
+_WORDS: tuple[tuple[type[Exception], str], ...] = (
+    (aiohttp.ClientConnectorCertificateError, "certificate"),
+    (aiohttp.ClientConnectorSSLError, "TLS"),
+    (aiohttp.ClientConnectorDNSError, "unknown host"),
+    (aiohttp.ClientConnectionError, "connection"),
+    (aiohttp.ClientError, "no HTTP"),
+    (OSError, "connection"),
+)

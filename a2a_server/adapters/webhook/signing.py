@@ -18,11 +18,11 @@ SETTING = "push.signing_keys"
 ALGORITHM = "ES256"
 _CURVE = "P-256"
 LIFETIME = 300
-"""Seconds that a signature is good for: more than any attempt takes, with room for clocks that disagree."""
+"""Seconds that a signature is valid: longer than any attempt, and with room for clocks that differ."""
 
 
 def signing_keys(texts: Sequence[str]) -> tuple[ECKey, ...]:
-    """Read keys as PEM or JWK. The first signs and must be private; of the others the public part is enough."""
+    """Read keys as PEM or JWK. The first signs and must be private. Of the others the public part is enough."""
     keys = tuple(_key_of(text, f"{SETTING}[{number}]") for number, text in enumerate(texts))
     if keys and not keys[0].is_private:
         raise ValueError(f"{SETTING}[0] must be a private key: it signs")
@@ -33,7 +33,7 @@ def _key_of(text: str, setting: str) -> ECKey:
     try:
         key = ECKey.import_key(json.loads(text) if text.lstrip().startswith("{") else text)
         fits = key.curve_name == _CURVE
-    except (JoseError, ValueError, TypeError, KeyError, AttributeError):  # as they come from three libraries
+    except (JoseError, ValueError, TypeError, KeyError, AttributeError):  # three libraries raise these
         fits = False
     if not fits:
         raise ValueError(f"{setting} must be an EC key on the curve P-256, as PEM or JWK") from None
@@ -55,7 +55,7 @@ def _published(key: ECKey) -> dict[str, str]:
 
 
 class Signer:
-    """Signs with the first of its keys. Receivers know the others: one that is to come, one that has been."""
+    """Signs with the first key. The others are published too: the next key, or one that was used before."""
 
     def __init__(self, keys: Sequence[ECKey], issuer: str, clock: Clock) -> None:
         self._key = keys[0]
@@ -64,7 +64,7 @@ class Signer:
         self._clock = clock
 
     def __call__(self, notice: Notice) -> str:
-        """Sign one attempt: `jti` is new each time, so that a receiver may refuse replays and still take retries."""
+        """Sign one attempt. `jti` is new each time, so that a receiver can refuse replays and still accept retries."""
         now = self._clock.now_ms() // 1000
         claims = {
             "iss": self._issuer,

@@ -14,6 +14,7 @@ from typing import Self
 from a2a_server.operations.call import Sink
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
+from a2a_server.ports.wakeups import Wakeups
 from a2a_server.protocol.errors import A2AError, Reason
 
 _RECENT = 512
@@ -24,15 +25,15 @@ _BYTES = 1024 * 1024
 class EventLog:
     """Hands what was committed to whoever follows the task."""
 
-    def __init__(self, store: Store, *, lag: int) -> None:
+    def __init__(self, store: Store, wakeups: Wakeups, *, lag: int) -> None:
         self.store = store
         self.lag = lag
+        self._wakeups = wakeups
         self._channels: dict[str, Channel] = {}
 
     def publish(self, task_id: str, entries: Sequence[Entry]) -> None:
-        """Tell the readers of a task what has just become durable."""
-        if channel := self._channels.get(task_id):
-            channel.publish(entries)
+        """Wake the readers of a task for what has just become durable."""
+        self._wakeups.tell(task_id, entries[-1].number, entries)
 
     def reader(self, task_id: str, after: int, *, head: int = 0, error: Exception | None = None) -> Reader:
         """A reader of what follows `after`; it misses nothing that is published from now on.
@@ -42,6 +43,7 @@ class EventLog:
         channel = self._channels.get(task_id)
         if channel is None:
             channel = self._channels[task_id] = Channel(self, task_id)
+            self._wakeups.listen(task_id, channel)
         if head > channel.head:
             channel.reach(head)
         channel.error = channel.error or error
@@ -63,6 +65,7 @@ class EventLog:
         return len(self._channels)
 
     def forget(self, channel: Channel) -> None:
+        self._wakeups.forget(channel.task_id, channel)
         if self._channels.get(channel.task_id) is channel:  # not a newer one, of readers that came since
             del self._channels[channel.task_id]
 
@@ -96,14 +99,16 @@ class Channel:
         self._ready_after = (0, 0)
         self._handing_out = False
 
-    def publish(self, entries: Sequence[Entry]) -> None:
+    def woken(self, number: int, entries: Sequence[Entry]) -> None:
+        """Share what is new with all readers, and wake those that wait."""
         recent = self.recent
-        if recent and entries[0].number != self.head + 1:
-            recent.clear()  # another writer was in between; the store has what is missing
-        recent.extend(entries)
-        self.due, self.head = self.head, entries[-1].number
-        if len(recent) > 2 * _RECENT:
-            del recent[:-_RECENT]
+        if number >= self.head:  # or the hint is late
+            if not entries or entries[0].number != self.head + 1:
+                recent.clear()  # another writer was in between; the store has what is missing
+            recent.extend(entries)
+            self.due, self.head = self.head, number
+            if len(recent) > 2 * _RECENT:
+                del recent[:-_RECENT]
         self._wake()
 
     def reach(self, head: int) -> None:

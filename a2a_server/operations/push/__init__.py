@@ -1,1 +1,10 @@
-"""Webhooks: what is owed to them, and paying it."""
+"""Webhooks: accepting push configs and delivering to them.
+
+1. `configs` checks a new push config, challenges its receiver if so configured, and seals its secrets.
+2. A commit queues deliveries in the store and wakes the `relay`.
+3. The relay claims due deliveries, as many as `schedule` has room for.
+4. `bodies` makes the body of each webhook from the log; the sender (an adapter) makes the attempt.
+5. The relay removes a delivery that was made. `schedule` says when a failed one is tried again, or parks its config.
+
+`options` are what operators choose.
+"""

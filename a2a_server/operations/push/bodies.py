@@ -1,40 +1,42 @@
-"""What a webhook tells: the event, or the task as the event left it (spec: HOOK-01, LPSH-03, CONF-11, CONF-36)."""
+"""The body of a webhook: the event, or the task as the event left it (spec: HOOK-01, LPSH-03, CONF-11, CONF-36)."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.reducer import fold, trim
-from a2a_server.operations.push.delivery import Form, PushOptions
-from a2a_server.operations.push.desk import PushDesk
+from a2a_server.operations.push.configs import ConfigIntake
+from a2a_server.operations.push.options import PushOptions, WebhookForm
 from a2a_server.ports.push import Delivery, Notice
 from a2a_server.ports.store import Store
+from a2a_server.protocol.names import CURRENT
 
 _BATCH = 256
 
 
-class Bodies:
-    """Makes notices of deliveries."""
+class WebhookBodies:
+    """Makes a notice for a delivery."""
 
     def __init__(self, store: Store, options: PushOptions, history_cap: int, *, keep_open_on_input: bool) -> None:
-        """`keep_open_on_input`: whether streams go on behind a question, which is then not the last event."""
+        """`keep_open_on_input`: whether streams stay open after a question, so that it is not the last event."""
         self._store = store
         self._keep_open_on_input = keep_open_on_input
-        self._options = options
-        self._desk = PushDesk(options)
+        self._forms = options.forms
+        self._configs = ConfigIntake(options)
         self._history_cap = history_cap
 
     async def notice(self, delivery: Delivery) -> Notice | None:
         """None when the event is gone, with its task. Raises `Unsealable`."""
-        form = self._options.form_of(delivery.hook.version)
+        form = form_of(self._forms, delivery.hook.version)
         body = await (self._task(delivery, form) if form.whole else self._event(delivery, form))
         if body is None:
             return None
         return Notice(
-            self._desk.open(delivery.hook),
+            self._configs.open(delivery.hook),
             delivery.task_id,
             delivery.number,
             delivery_id(delivery),
@@ -44,7 +46,7 @@ class Bodies:
             delivery.trace,
         )
 
-    async def _event(self, delivery: Delivery, form: Form) -> bytes | None:
+    async def _event(self, delivery: Delivery, form: WebhookForm) -> bytes | None:
         entries = await self._store.entries(delivery.task_id, delivery.number - 1, 1)
         if not entries or entries[0].number != delivery.number:
             return None
@@ -53,8 +55,8 @@ class Bodies:
             return form.last(event)
         return form.encode(event)
 
-    async def _task(self, delivery: Delivery, form: Form) -> bytes | None:
-        """Fold the log up to the event: later ones will be told in their turn."""
+    async def _task(self, delivery: Delivery, form: WebhookForm) -> bytes | None:
+        """The task after this event and before any later one: fold the log up to here."""
         task, at = pb.Task(), 0
         while at < delivery.number:
             entries = await self._store.entries(delivery.task_id, at, min(_BATCH, delivery.number - at))
@@ -62,11 +64,15 @@ class Bodies:
                 return None
             fold(task, (entry.event for entry in entries))
             at = entries[-1].number
-            await asyncio.sleep(0)  # a long log is no reason to keep others waiting
+            await asyncio.sleep(0)  # a long log must not hold up other work
         return form.encode(trim(task, None, cap=self._history_cap))
 
 
+def form_of(forms: Mapping[str, WebhookForm], version: str) -> WebhookForm:
+    return forms.get(version) or forms[CURRENT]
+
+
 def delivery_id(delivery: Delivery) -> str:
-    """The same for every attempt, whoever makes it and after whatever restart."""
+    """The same id for every attempt, also after a restart or by another process."""
     place = f"{delivery.task_id}\n{delivery.hook.config.id}\n{delivery.number}"
     return hashlib.sha256(place.encode()).hexdigest()[:32]

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
-from a2a_server.operations.push.attempts import Attempt, Counters
-from a2a_server.operations.push.bodies import Bodies
-from a2a_server.operations.push.delivery import PushOptions
-from a2a_server.operations.push.hosts import Hosts
-from a2a_server.operations.push.verdicts import failure_of, reached
+from a2a_server.operations.push.bodies import WebhookBodies
+from a2a_server.operations.push.options import PushOptions
+from a2a_server.operations.push.schedule import AttemptSlot, AttemptSlots, failure_of, reached
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import Delivery, FailedAttempt, Outcome, Unsealable
 from a2a_server.ports.store import Store, StoreUnavailable
@@ -24,37 +23,68 @@ from a2a_server.ports.store import Store, StoreUnavailable
 logger = structlog.get_logger()
 
 _POLL = 1.0
-"""Seconds after which the relay looks by itself: for what other processes, or operators, have made due."""
-_BREATH = 0.02
-"""Seconds between two looks at deliveries for which there is no room; a place that gets free ends them early."""
+"""Seconds after which the relay looks without being woken: other processes and operators make deliveries due, too."""
+_PAUSE = 0.02
+"""Seconds between two looks when there is no slot for what is due. A slot that gets free ends the pause."""
 _STORE_PAUSE = 0.5
-_NOTHING_TO_TELL = Outcome(delivered=True, why="event gone")
+_EVENT_GONE = Outcome(delivered=True, why="event gone")
 _BROKEN = Outcome(delivered=False, why="internal error")
 _SEALED = Outcome(delivered=False, why="sealed secret", final=True)
 
-_Key = tuple[str, str]
+_ConfigKey = tuple[str, str]
 """Task and config."""
 
 
+@dataclass(slots=True)
+class PushCounters:
+    """What has become of attempts since the start, for telemetry."""
+
+    delivered: int = 0
+    failed: int = 0
+    parked: int = 0
+    under_way: int = 0
+
+
+class DeliveryAttempt:
+    """One attempt that is running."""
+
+    __slots__ = ("before", "delivery", "reached", "slot", "task")
+
+    def __init__(self, delivery: Delivery, slot: AttemptSlot, before: DeliveryAttempt | None) -> None:
+        self.delivery = delivery
+        self.slot = slot
+        self.before = before
+        """An attempt for the same config, which was replaced meanwhile and has lost its claim."""
+        self.reached: bool | None = None
+        """Whether the host has answered; None until that is known."""
+        self.task: asyncio.Task[None] | None = None
+
+    async def cancel(self) -> None:
+        """Return when the attempt has ended."""
+        if self.task is not None and not self.task.done():
+            self.task.cancel()
+            await asyncio.wait([self.task])
+
+
 class PushRelay:
-    """One per process. Several processes may pay the deliveries of one store."""
+    """One per process. Several processes may deliver from one store."""
 
     def __init__(
         self, store: Store, clock: Clock, options: PushOptions, *, history_cap: int, keep_open_on_input: bool = False
     ) -> None:
-        self.counters = Counters()
+        self.counters = PushCounters()
         self._store = store
         self._clock = clock
         self._sender = options.sender
         self._patience = options.patience
-        self._bodies = Bodies(store, options, history_cap, keep_open_on_input=keep_open_on_input)
-        self._hosts = Hosts(options.patience)
-        self._attempts: dict[_Key, Attempt] = {}
+        self._bodies = WebhookBodies(store, options, history_cap, keep_open_on_input=keep_open_on_input)
+        self._slots = AttemptSlots(options.patience)
+        self._attempts: dict[_ConfigKey, DeliveryAttempt] = {}
         self._woken, self._freed = asyncio.Event(), asyncio.Event()
         self._stuck = False
-        """Whether something is due for which there was no room; every further delivery would only show the same."""
-        self._forgotten: set[_Key] | None = None
-        """Configs deleted while a claim is under way, which may bring them all the same."""
+        """Whether something is due and there is no slot for it. The next claim would find the same."""
+        self._forgotten: set[_ConfigKey] | None = None
+        """Configs that were deleted during a claim. The claim may still return them."""
         self._loop: asyncio.Task[None] | None = None
         self._stopping = False
 
@@ -65,17 +95,17 @@ class PushRelay:
         self._loop = asyncio.get_running_loop().create_task(self._run())
 
     def wake(self) -> None:
-        """Something has become due."""
+        """Call this when a delivery has become due."""
         self._woken.set()
 
     async def drain(self, grace: float) -> None:
-        """Claim nothing more, let attempts end for a while, then leave what they were about for the next process."""
+        """Claim nothing more, give running attempts time to end, then give their claims back."""
         if self._loop is None:
             return
         self._stopping = True
         self._woken.set()
         end = asyncio.get_running_loop().time() + grace
-        await asyncio.wait([self._loop], timeout=grace)  # a claim under way is better begun than forgotten
+        await asyncio.wait([self._loop], timeout=grace)  # let a running claim end, so that its deliveries are known
         self._loop.cancel()
         await asyncio.gather(self._loop, return_exceptions=True)
         if tasks := [attempt.task for attempt in self._attempts.values() if attempt.task is not None]:
@@ -96,10 +126,10 @@ class PushRelay:
                 )
             )
         except StoreUnavailable:
-            logger.warning("store.unavailable", during="the end of webhooks")  # the claims lapse
+            logger.warning("store.unavailable", during="the end of webhooks")  # the claims end by themselves
 
     async def forget(self, task_id: str, config_id: str) -> None:
-        """A config was deleted: what is under way for it ends here and now (PUSH-09)."""
+        """A config was deleted: end the attempt that is running for it (PUSH-09)."""
         key = task_id, config_id
         if self._forgotten is not None:
             self._forgotten.add(key)
@@ -120,14 +150,14 @@ class PushRelay:
                 logger.exception("push.relay_failed")  # the next round may succeed
                 pause = _POLL
             if self._stuck:
-                await _happens(self._freed, _BREATH)
+                await _happens(self._freed, _PAUSE)
             await _happens(self._woken, pause)
 
     async def _claim(self) -> float:
-        """Begin everything that is due and has room; how long there will be nothing to do, as far as is known."""
+        """Start an attempt for all that is due and has a slot. Returns the seconds until something may be due."""
         lease_ms = int(self._longest * 1000)
         self._stuck = False
-        while not self._stopping and (free := self._hosts.free):
+        while not self._stopping and (free := self._slots.free):
             now_ms = self._clock.now_ms()
             due_ms = await self._store.next_due()
             if due_ms is None:
@@ -135,9 +165,9 @@ class PushRelay:
             if due_ms > now_ms:
                 return min(_POLL, (due_ms - now_ms) / 1000)
             self._freed.clear()
-            rooms = self._hosts.rooms(asyncio.get_running_loop().time())
+            limits = self._slots.limits(asyncio.get_running_loop().time())
             self._forgotten = set()
-            deliveries = await self._store.claim_deliveries(now_ms, now_ms + lease_ms, free, rooms)
+            deliveries = await self._store.claim_deliveries(now_ms, now_ms + lease_ms, free, limits)
             forgotten, self._forgotten = self._forgotten, None
             if not deliveries:
                 self._stuck = True
@@ -149,35 +179,35 @@ class PushRelay:
 
     @property
     def _longest(self) -> float:
-        """Seconds that a claim holds: longer than any attempt, whatever the sender does."""
+        """Seconds that a claim lasts: longer than any attempt."""
         return 2 * self._patience.timeout + 10
 
     # -- attempts
 
     def _begin(self, delivery: Delivery) -> None:
         key = delivery.task_id, delivery.hook.config.id
-        attempt = Attempt(delivery, self._hosts.enter(delivery.host, self._free), self._attempts.get(key))
+        attempt = DeliveryAttempt(delivery, self._slots.enter(delivery.host, self._free), self._attempts.get(key))
         self._attempts[key] = attempt
         self.counters.under_way += 1
         attempt.task = asyncio.get_running_loop().create_task(self._attempt(attempt))
         attempt.task.add_done_callback(partial(self._ended, key, attempt))
 
-    async def _attempt(self, attempt: Attempt) -> None:
+    async def _attempt(self, attempt: DeliveryAttempt) -> None:
         if attempt.before is not None:
             await attempt.before.cancel()
             attempt.before = None
         outcome = await self._outcome(attempt.delivery)
         attempt.reached = reached(outcome)
-        await self._settle(attempt.delivery, outcome)
+        await self._finish(attempt.delivery, outcome)
 
-    def _ended(self, key: _Key, attempt: Attempt, task: asyncio.Task[None]) -> None:
-        """Also when it was canceled before it began."""
+    def _ended(self, key: _ConfigKey, attempt: DeliveryAttempt, task: asyncio.Task[None]) -> None:
+        """Called also when the task was canceled before it began."""
         self.counters.under_way -= 1
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
-        attempt.place.leave(reached=attempt.reached)
+        attempt.slot.leave(reached=attempt.reached)
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("push.relay_failed", exc_info=error)  # the claim lapses
+            logger.error("push.relay_failed", exc_info=error)  # the claim ends by itself
 
     def _free(self) -> None:
         self._freed.set()
@@ -187,10 +217,10 @@ class PushRelay:
         try:
             async with asyncio.timeout(self._longest):
                 notice = await self._bodies.notice(delivery)
-                return _NOTHING_TO_TELL if notice is None else await self._sender.send(notice)
+                return _EVENT_GONE if notice is None else await self._sender.send(notice)
         except Unsealable as error:
             place = {"task_id": delivery.task_id, "config_id": delivery.hook.config.id}
-            logger.error("push.unsealable", **place, why=str(error))  # noqa: TRY400 - it says all there is to say
+            logger.error("push.unsealable", **place, why=str(error))  # noqa: TRY400 - the traceback adds nothing
             return _SEALED
         except TimeoutError:
             return Outcome(delivered=False, why="timeout")
@@ -200,8 +230,8 @@ class PushRelay:
             )
             return _BROKEN
 
-    async def _settle(self, delivery: Delivery, outcome: Outcome) -> None:
-        """What has been delivered must be struck out, or it is delivered again: a store that is away is waited for."""
+    async def _finish(self, delivery: Delivery, outcome: Outcome) -> None:
+        """Record the outcome. If the store is away, wait for it: otherwise the webhook would be delivered again."""
         failure = None if outcome.delivered else failure_of(delivery, outcome, self._clock.now_ms(), self._patience)
         while self._clock.now_ms() < delivery.until_ms:
             try:

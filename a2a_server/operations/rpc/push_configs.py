@@ -18,8 +18,7 @@ from a2a_server.domain.validation import (
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.capabilities import Capabilities
-from a2a_server.operations.push.config_bound import find_twin
-from a2a_server.operations.push.desk import MASK
+from a2a_server.operations.push.configs import MASK, find_replaced
 from a2a_server.operations.services import Services
 from a2a_server.ports.push import PushConfig
 from a2a_server.protocol.errors import task_not_found
@@ -45,7 +44,7 @@ class CreateTaskPushNotificationConfig:
         if not may_exist(config.task_id):
             raise task_not_found(config.task_id)
         desk.check(config)
-        twin = await find_twin(self.services.store, call.scope, config)
+        twin = await find_replaced(self.services.store, call.scope, config)
         await desk.challenge(config, call)
         desk.seal(config, twin)
         if not await self.services.store.put_config(call.scope, PushConfig(config, call.version, call.schemes)):

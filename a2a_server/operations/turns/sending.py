@@ -14,8 +14,7 @@ from a2a_server.domain.lifecycle import INPUT, is_terminal
 from a2a_server.domain.validation import may_exist
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.writer import TaskWriter
-from a2a_server.operations.push.config_bound import find_twin
-from a2a_server.operations.push.desk import INLINE
+from a2a_server.operations.push.configs import INLINE, find_replaced
 from a2a_server.operations.services import Services
 from a2a_server.operations.turns.idempotency import SECRET, Receipts, RepeatableSends
 from a2a_server.operations.turns.live_task import LiveTask
@@ -140,7 +139,7 @@ class Sending:
         if _brings_config(request):
             config_id = request.configuration.task_push_notification_config.id
             config = pb.TaskPushNotificationConfig(task_id=task_id, id=config_id)
-            message.replaces = await find_twin(self._services.store, call.scope, config)
+            message.replaces = await find_replaced(self._services.store, call.scope, config)
         _check_same_context(record.task, request.message)
         if (live := self._live_turns.find(task_id)) is not None:
             return await self._join(live, message, once)

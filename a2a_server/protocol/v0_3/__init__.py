@@ -1,6 +1,14 @@
-"""Pure functions between the messages of 0.3 (`a2a.v1`) and those of 1.0 (spec: LMAP).
+"""A2A 0.3, translated once: between the messages of 0.3 (`a2a.v1`) and those of 1.0 (spec: LMAP).
 
-`upgrade` makes 1.0 of 0.3 and `downgrade` the reverse, in every module alike; `calls` names them by RPC. What cannot be
-mapped is refused with the spelling of 0.3; whether a mapped request is sound is the 1.0 core's to say, and `spelling`
-puts its complaints into the words of 0.3. What gets lost on the way is listed in `losses`.
+One call through any door of 0.3:
+
+1. gRPC has a message of 0.3 already. From JSON it is read by `json`, in one of two spellings: ProtoJSON, or the JSON
+   schema of 0.3 with its `kind` (`kind`, `extras`, `configs`). `evidence` tells which of them a REST body is in.
+2. `requests`, `messages`, `parts` and `push` make a request of 1.0 of it. What cannot be mapped is refused with the
+   spelling of the client; whether a mapped request is sound is the 1.0 core's to say.
+3. The operation of 1.0 is called. `words` puts its complaints into the names and words of 0.3.
+4. `messages`, `push` and `cards` make messages of 0.3 of the answer, or of each item of a stream.
+5. `json` writes them, `card_json` writes cards.
+
+`calls` names both directions by RPC, for gRPC. `names` takes resource names apart, which 0.3 has where 1.0 has ids.
 """

@@ -1,4 +1,4 @@
-"""The ten RPCs of 0.3, and what stands behind each in 1.0 (spec: LGRP-01)."""
+"""The ten RPCs of 0.3, and what stands behind each in 1.0 (spec: LGRP-01, TENA-03, TENA-05)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any, Final, NamedTuple
 
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
-from a2a_server.protocol.v0_3 import cards, events, push, push_requests, requests, sends, tasks
-from a2a_server.protocol.v0_3.options import Options
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import Violation, refuse
+from a2a_server.protocol.v0_3 import cards, messages, push, requests
+from a2a_server.protocol.v0_3.requests import Options
 
 Translate = Callable[[Any, Options], Message]
 
@@ -25,7 +28,9 @@ class Call(NamedTuple):
     request: Translate
     """From 0.3; raises INVALID_PARAMS with all that cannot be mapped."""
     answer: Translate | None
-    """To 0.3; None = a stream, whose items go through `events.downgrade`: that has to know which one is the last."""
+    """To 0.3. None: a stream, whose items go through `messages.downgrade_item`, which has to know the last one."""
+    tenant: int
+    """The number of the draft's member `tenant` in the request."""
     schemes: Callable[[Any], Sequence[str]] = _none
     """All that the request's push config offers, of which 1.0's has room for one (CONF-34)."""
 
@@ -35,33 +40,59 @@ def _plain(translate: Callable[[Any], Message]) -> Translate:
     return lambda message, _: translate(message)
 
 
-def _nothing(empty: Empty, _: Options) -> Empty:
+def _answer(answer: pb.SendMessageResponse, options: Options) -> Message:
+    return messages.downgrade_answer(answer, raw_files=options.raw_files)
+
+
+def _task(task: pb.Task, options: Options) -> Message:
+    return messages.downgrade_task(task, raw_files=options.raw_files)
+
+
+def _nothing(empty: Empty) -> Empty:
     return empty
 
 
 CALLS: Final[Mapping[str, Call]] = MappingProxyType(
     {
-        "SendMessage": Call("SendMessage", sends.upgrade, events.downgrade_answer, sends.schemes_of),
-        "SendStreamingMessage": Call("SendStreamingMessage", sends.upgrade, None, sends.schemes_of),
-        "GetTask": Call("GetTask", _plain(requests.upgrade_get), tasks.downgrade),
-        "CancelTask": Call("CancelTask", _plain(requests.upgrade_cancel), tasks.downgrade),
-        "TaskSubscription": Call("SubscribeToTask", _plain(requests.upgrade_subscribe), None),
+        "SendMessage": Call("SendMessage", requests.upgrade_send, _answer, 4, requests.schemes_of_send),
+        "SendStreamingMessage": Call("SendStreamingMessage", requests.upgrade_send, None, 4, requests.schemes_of_send),
+        "GetTask": Call("GetTask", _plain(requests.upgrade_get), _task, 3),
+        "CancelTask": Call("CancelTask", _plain(requests.upgrade_cancel), _task, 2),
+        "TaskSubscription": Call("SubscribeToTask", _plain(requests.upgrade_subscribe), None, 2),
         "CreateTaskPushNotificationConfig": Call(
             "CreateTaskPushNotificationConfig",
-            push_requests.upgrade_create,
+            _plain(requests.upgrade_create_config),
             _plain(push.downgrade),
-            push_requests.schemes_of,
+            4,
+            requests.schemes_of_create,
         ),
         "GetTaskPushNotificationConfig": Call(
-            "GetTaskPushNotificationConfig", _plain(push_requests.upgrade_get), _plain(push.downgrade)
+            "GetTaskPushNotificationConfig", _plain(requests.upgrade_get_config), _plain(push.downgrade), 2
         ),
         "ListTaskPushNotificationConfig": Call(
-            "ListTaskPushNotificationConfigs", _plain(push_requests.upgrade_list), _plain(push.downgrade_list)
+            "ListTaskPushNotificationConfigs", _plain(requests.upgrade_list_configs), _plain(push.downgrade_list), 4
         ),
         "DeleteTaskPushNotificationConfig": Call(
-            "DeleteTaskPushNotificationConfig", _plain(push_requests.upgrade_delete), _nothing
+            "DeleteTaskPushNotificationConfig", _plain(requests.upgrade_delete_config), _plain(_nothing), 2
         ),
-        "GetAgentCard": Call("GetExtendedAgentCard", _plain(requests.upgrade_card), cards.downgrade),
+        "GetAgentCard": Call("GetExtendedAgentCard", _plain(requests.upgrade_card), cards.downgrade, 1),
     }
 )
 """By the name of the RPC of 0.3."""
+
+_TEXT: Final = 2
+"""protobuf's number for what has a length."""
+
+
+def refuse_tenant(rpc: str, request: Message) -> None:
+    """Refuse a request that names a tenant, for which 0.3 has no member.
+
+    The draft has 0.3's package, service and numbers, so that nothing but such a member tells its clients apart. To drop
+    the tenant would be to act in somebody else's space.
+    """
+    number, unknown = CALLS[rpc].tenant, UnknownFieldSet(request)
+    for index in range(len(unknown)):
+        field = unknown[index]
+        if field.field_number == number and field.wire_type == _TEXT and field.data:
+            text = "0.3 has none over gRPC; call lf.a2a.v1, or REST or JSON-RPC under the tenant's path"
+            refuse([Violation("tenant", text)])

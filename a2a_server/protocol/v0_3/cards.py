@@ -1,47 +1,28 @@
-"""Agent cards (spec: LCRD, CONF-40, CONF-41)."""
+"""Agent cards for clients of 0.3: one main URL and others beside it, and JSON as 0.3's schema has it.
+
+Serves LCRD, CONF-40 to -42, -46 to -48, -68 and -69; wire-0.3 4 and 5.
+Signatures stay behind: they are computed over one form, and would be wrong over the other.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.v0_3 import interfaces
-from a2a_server.protocol.v0_3.options import DEFAULT, Options
-from a2a_server.protocol.v0_3.twins import carry
+from a2a_server.protocol.codec import Codec, Dialect
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.v0_3.configs import JsonObject
+from a2a_server.protocol.v0_3.requests import DEFAULT, Options
 
-# Signatures stay behind in both directions: they are computed over one form, and would be wrong over the other.
-
-
-def upgrade(legacy: v03.AgentCard) -> pb.AgentCard:
-    card = pb.AgentCard(
-        name=legacy.name,
-        description=legacy.description,
-        version=legacy.version,
-        default_input_modes=legacy.default_input_modes,
-        default_output_modes=legacy.default_output_modes,
-        documentation_url=legacy.documentation_url or None,
-        icon_url=legacy.icon_url or None,
-    )
-    interfaces.upgrade(card, legacy)
-    if legacy.HasField("provider"):
-        carry(legacy.provider, card.provider)
-    _upgrade_capabilities(card, legacy)
-    for name, scheme in legacy.security_schemes.items():
-        carry(scheme, card.security_schemes[name])
-    for security in legacy.security:
-        carry(security, card.security_requirements.add())
-    for skill in legacy.skills:
-        carry(skill, card.skills.add())
-    return card
-
-
-def _upgrade_capabilities(card: pb.AgentCard, legacy: v03.AgentCard) -> None:
-    capabilities = card.capabilities
-    if legacy.HasField("capabilities"):
-        capabilities.streaming = legacy.capabilities.streaming
-        capabilities.push_notifications = legacy.capabilities.push_notifications
-        for extension in legacy.capabilities.extensions:
-            carry(extension, capabilities.extensions.add())
-    capabilities.extended_agent_card = legacy.supports_authenticated_extended_card
+_CARD_VERSION: Final = "0.3.0"
+"""What 0.3 cards call it: with a patch, which 1.0 never writes (CONF-17)."""
+_IS_LEGACY: Final = re.compile(r"0\.3(\.\d+)?").fullmatch
 
 
 def downgrade(card: pb.AgentCard, options: Options = DEFAULT) -> v03.AgentCard:
@@ -56,7 +37,7 @@ def downgrade(card: pb.AgentCard, options: Options = DEFAULT) -> v03.AgentCard:
         icon_url=card.icon_url,
         supports_authenticated_extended_card=card.capabilities.extended_agent_card,
     )
-    interfaces.downgrade(legacy, card, options)
+    _add_interfaces(legacy, card, options)
     if card.HasField("provider"):
         carry(card.provider, legacy.provider)
     _downgrade_capabilities(legacy.capabilities, card.capabilities)
@@ -75,3 +56,134 @@ def _downgrade_capabilities(legacy: v03.AgentCapabilities, capabilities: pb.Agen
     legacy.push_notifications = capabilities.push_notifications
     for extension in capabilities.extensions:
         carry(extension, legacy.extensions.add())
+
+
+def carry(source: Message, target: Message) -> None:
+    """Copy a message that has the same members under the same numbers in both versions, as bytes.
+
+    What only one version knows (PKCE, the device flow) is an unknown field of the other, and discarded. The empty
+    `target` is present afterwards even if `source` is empty.
+    """
+    known = type(source)()
+    known.CopyFrom(source)
+    known.DiscardUnknownFields()  # they would get a meaning
+    target.MergeFromString(known.SerializeToString())  # of nothing, too, which makes it present
+    target.DiscardUnknownFields()
+
+
+def _add_interfaces(legacy: v03.AgentCard, card: pb.AgentCard, options: Options) -> None:
+    """Name the interfaces that speak 0.3, in order of preference; of two with one URL the first (LCRD-04)."""
+    doors: dict[str, str] = {}
+    for url, transport in _interfaces(card, options):
+        doors.setdefault(url, transport)
+    if not doors:
+        raise A2AError(Reason.VERSION_NOT_SUPPORTED, "This agent has no interface that speaks A2A 0.3.")
+    legacy.protocol_version = _CARD_VERSION
+    legacy.url, legacy.preferred_transport = next(iter(doors.items()))
+    for url, transport in doors.items():
+        legacy.additional_interfaces.add(url=url, transport=transport)
+
+
+def _interfaces(card: pb.AgentCard, options: Options) -> Iterable[tuple[str, str]]:
+    for interface in card.supported_interfaces:
+        if _IS_LEGACY(interface.protocol_version):
+            bare = options.grpc_urls and interface.protocol_binding == "GRPC" and "://" not in interface.url
+            yield f"https://{interface.url}" if bare else interface.url, interface.protocol_binding
+
+
+# -- JSON, as the schema has it, made of ProtoJSON
+
+_REQUIRED: Final[Mapping[str, frozenset[str]]] = {
+    "AgentCard": frozenset(
+        (
+            *("protocol_version", "name", "description", "url", "preferred_transport", "version", "capabilities"),
+            *("default_input_modes", "default_output_modes", "skills", "supports_authenticated_extended_card"),
+        )
+    ),
+    "AgentCapabilities": frozenset({"streaming", "push_notifications"}),
+    "AgentCardSignature": frozenset({"protected", "signature"}),
+    "AgentExtension": frozenset({"uri"}),
+    "AgentInterface": frozenset({"url", "transport"}),
+    "AgentProvider": frozenset({"organization", "url"}),
+    "AgentSkill": frozenset({"id", "name", "description", "tags"}),
+    "APIKeySecurityScheme": frozenset({"location", "name"}),
+    "HTTPAuthSecurityScheme": frozenset({"scheme"}),
+    "OAuth2SecurityScheme": frozenset({"flows"}),
+    "OpenIdConnectSecurityScheme": frozenset({"open_id_connect_url"}),
+    "AuthorizationCodeOAuthFlow": frozenset({"authorization_url", "token_url", "scopes"}),
+    "ClientCredentialsOAuthFlow": frozenset({"token_url", "scopes"}),
+    "ImplicitOAuthFlow": frozenset({"authorization_url", "scopes"}),
+    "PasswordOAuthFlow": frozenset({"token_url", "scopes"}),
+    "StringList": frozenset({"list"}),
+}
+"""What the schema requires, or says about every agent. The proto has hardly any such mark."""
+
+_TYPES: Final = {
+    "apiKeySecurityScheme": "apiKey",
+    "httpAuthSecurityScheme": "http",
+    "oauth2SecurityScheme": "oauth2",
+    "openIdConnectSecurityScheme": "openIdConnect",
+    "mtlsSecurityScheme": "mutualTLS",
+}
+
+OLD_CAPABILITIES: Final[JsonObject] = {"stateTransitionHistory": False}
+"""What only 0.3 has; no server keeps such a history (CONF-47)."""
+
+
+def _is_required(field: FieldDescriptor) -> bool:
+    kind = field.containing_type
+    return kind is not None and field.name in _REQUIRED.get(kind.name, ())
+
+
+PROTO: Final = Codec(Dialect(always=_is_required, ordered=True))
+"""ProtoJSON of the 0.3 message, with all that the schema requires."""
+
+
+def in_schema(card: JsonObject) -> JsonObject:
+    """Spell a whole card, which `PROTO` has written, as the schema does."""
+    shown = _with_security(card)
+    shown["capabilities"] = card["capabilities"] | OLD_CAPABILITIES
+    shown["skills"] = [_with_security(skill) for skill in card["skills"]]
+    if "securitySchemes" in card:
+        shown["securitySchemes"] = schemes(card["securitySchemes"])
+    return shown
+
+
+def schemes(wrapped: JsonObject) -> JsonObject:
+    """Spell security schemes as the schema does; those of 1.0 differ only in what they may hold."""
+    return {name: _scheme(scheme) for name, scheme in wrapped.items() if scheme}
+
+
+def _scheme(wrapped: JsonObject) -> JsonObject:
+    [(kind, scheme)] = wrapped.items()
+    renamed = {"in" if name == "location" else name: value for name, value in scheme.items()}
+    return {"type": _TYPES[kind]} | renamed
+
+
+def _with_security(holder: JsonObject) -> JsonObject:
+    """Spell `security`, if there is any, as alternatives of scheme → scopes."""
+    if "security" not in holder:
+        return dict(holder)
+    return holder | {"security": [_scopes(security) for security in holder["security"]]}
+
+
+def _scopes(security: JsonObject) -> JsonObject:
+    return {name: scopes["list"] for name, scopes in security.get("schemes", {}).items()}
+
+
+def superset(card: Mapping[str, object], legacy: Mapping[str, object]) -> dict[str, object]:
+    """Join the JSON of a card's 1.0 form and of its 0.3 form, for readers who asked for no version (CONF-42, CONF-68).
+
+    No member means different things in the two, so every object gets the members of both, skills and security schemes
+    included; where both have a value, it is 1.0's that stands.
+    """
+    joined = {name: _join(value, legacy[name]) if name in legacy else value for name, value in card.items()}
+    return joined | {name: value for name, value in legacy.items() if name not in card}
+
+
+def _join(value: object, legacy: object) -> object:
+    if isinstance(value, Mapping) and isinstance(legacy, Mapping):
+        return superset(value, legacy)
+    if isinstance(value, list) and isinstance(legacy, list) and len(value) == len(legacy):
+        return [_join(one, other) for one, other in zip(value, legacy, strict=True)]
+    return value

@@ -1,62 +1,182 @@
-"""Messages: `content` becomes `parts`; references to other tasks are kept in metadata (spec: LMAP)."""
+"""Messages, artifacts, tasks, the items of streams and the answers of sends (spec: LMAP, LMAP-01, CONF-11, CONF-26).
+
+States and roles have the same numbers in both versions. A peer that knows more may send a number without a name: a
+request with one is refused, and an answer gets 0, which 0.3 calls unknown.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final, cast
+
+from google.protobuf import struct_pb2
+
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.v0_3 import enums, kept, parts
-from a2a_server.protocol.v0_3.faults import Faults, settle
-from a2a_server.protocol.v0_3.options import DEFAULT, Options
+from a2a_server.protocol.errors import Violation
+from a2a_server.protocol.names import COMPAT
+from a2a_server.protocol.v0_3 import parts
+from a2a_server.protocol.v0_3.parts import Found
+
+_STATES: Final = frozenset(v03.TaskState.values())
+_ROLES: Final = frozenset(v03.Role.values())
+_ROLE_NAMES: Final = ", ".join(v03.Role.keys())
+_REFERENCES: Final = "referenceTaskIds"
 
 
-def upgrade(legacy: v03.Message) -> pb.Message:
-    message, faults = pb.Message(), Faults()
-    upgrade_into(message, legacy, "", faults)
-    settle(faults)
-    return message
-
-
-def upgrade_into(message: pb.Message, legacy: v03.Message, path: str, faults: Faults) -> None:
-    """`message` is empty; `path` is "" or ends in a dot."""
+def upgrade_message_into(message: pb.Message, legacy: v03.Message, path: str, found: Found) -> None:
+    """Fill the empty `message`; `path` is "" or ends in a dot."""
     message.message_id = legacy.message_id
     message.context_id = legacy.context_id
     message.task_id = legacy.task_id
-    message.role = enums.upgrade_role(legacy.role, f"{path}role", faults)
+    if legacy.role in _ROLES:
+        message.role = cast("pb.Role", legacy.role)
+    else:
+        found.append(Violation(f"{path}role", f"unknown value {legacy.role}; allowed are {_ROLE_NAMES}"))
     new = message.parts
     for index, part in enumerate(legacy.content[:]):  # as a list: protobuf's own way to iterate is slower
-        parts.upgrade_into(new.add(), part, f"{path}content[{index}]", faults)
+        parts.upgrade_into(new.add(), part, f"{path}content[{index}]", found)
     if legacy.extensions:
         message.extensions.extend(legacy.extensions)
     if legacy.HasField("metadata"):
         message.metadata.CopyFrom(legacy.metadata)
-        _restore(message)
+        if task_ids := take_references(message.metadata):
+            message.reference_task_ids.extend(task_ids)
+            if not message.metadata.fields:  # all of it was ours
+                message.ClearField("metadata")
 
 
-def _restore(message: pb.Message) -> None:
-    if task_ids := kept.take_references(message.metadata):
-        message.reference_task_ids.extend(task_ids)
-        if not message.metadata.fields:  # all of it was ours
-            message.ClearField("metadata")
-
-
-def downgrade(message: pb.Message, options: Options = DEFAULT) -> v03.Message:
-    legacy = v03.Message()
-    downgrade_into(legacy, message, options)
-    return legacy
-
-
-def downgrade_into(legacy: v03.Message, message: pb.Message, options: Options) -> None:
-    """`legacy` is empty."""
+def downgrade_message_into(legacy: v03.Message, message: pb.Message, *, raw_files: bool) -> None:
+    """Fill the empty `legacy`."""
     legacy.message_id = message.message_id
     legacy.context_id = message.context_id
     legacy.task_id = message.task_id
-    legacy.role = enums.downgrade_role(message.role)
+    legacy.role = cast("v03.Role", message.role if message.role in _ROLES else 0)
     content = legacy.content
     for part in message.parts[:]:
-        parts.downgrade_into(content.add(), part, options)
+        parts.downgrade_into(content.add(), part, raw_files=raw_files)
     if message.extensions:
         legacy.extensions.extend(message.extensions)
     if message.HasField("metadata"):
         legacy.metadata.CopyFrom(message.metadata)
     if message.reference_task_ids:
-        kept.put_references(legacy.metadata, message.reference_task_ids)
+        put_references(legacy.metadata, message.reference_task_ids)
+
+
+def put_references(metadata: struct_pb2.Struct, task_ids: Sequence[str]) -> None:
+    """Keep the references to other tasks, for which 0.3 has no member (LMAP-02)."""
+    record = struct_pb2.Struct()
+    for task_id in task_ids:
+        record.fields[_REFERENCES].list_value.values.add().string_value = task_id
+    metadata.fields[COMPAT].struct_value.CopyFrom(record)
+
+
+def take_references(metadata: struct_pb2.Struct) -> Sequence[str]:
+    """Take out what `put_references` has left, if the record holds nothing else."""
+    if COMPAT not in metadata.fields:
+        return ()
+    record = metadata.fields[COMPAT].struct_value.fields
+    values = record[_REFERENCES].list_value.values if [*record] == [_REFERENCES] else ()
+    if not all(value.WhichOneof("kind") == "string_value" for value in values):
+        return ()
+    task_ids = [value.string_value for value in values]
+    if task_ids:
+        del metadata.fields[COMPAT]
+    return task_ids
+
+
+def downgrade_task(task: pb.Task, *, raw_files: bool) -> v03.Task:
+    legacy = v03.Task()
+    _downgrade_task_into(legacy, task, raw_files=raw_files)
+    return legacy
+
+
+def _downgrade_task_into(legacy: v03.Task, task: pb.Task, *, raw_files: bool) -> None:
+    legacy.id = task.id
+    legacy.context_id = task.context_id
+    if task.HasField("status"):
+        _downgrade_status_into(legacy.status, task.status, raw_files=raw_files)
+    artifacts, history = legacy.artifacts, legacy.history
+    for artifact in task.artifacts[:]:
+        _downgrade_artifact_into(artifacts.add(), artifact, raw_files=raw_files)
+    for message in task.history[:]:
+        downgrade_message_into(history.add(), message, raw_files=raw_files)
+    if task.HasField("metadata"):
+        legacy.metadata.CopyFrom(task.metadata)
+
+
+def _downgrade_status_into(legacy: v03.TaskStatus, status: pb.TaskStatus, *, raw_files: bool) -> None:
+    legacy.state = cast("v03.TaskState", status.state if status.state in _STATES else 0)
+    if status.HasField("message"):
+        downgrade_message_into(legacy.update, status.message, raw_files=raw_files)
+    if status.HasField("timestamp"):
+        legacy.timestamp.CopyFrom(status.timestamp)
+
+
+def _downgrade_artifact_into(legacy: v03.Artifact, artifact: pb.Artifact, *, raw_files: bool) -> None:
+    legacy.artifact_id = artifact.artifact_id
+    legacy.name = artifact.name
+    legacy.description = artifact.description
+    old = legacy.parts
+    for part in artifact.parts[:]:
+        parts.downgrade_into(old.add(), part, raw_files=raw_files)
+    if artifact.HasField("metadata"):
+        legacy.metadata.CopyFrom(artifact.metadata)
+    if artifact.extensions:
+        legacy.extensions.extend(artifact.extensions)
+
+
+def downgrade_answer(answer: pb.SendMessageResponse, *, raw_files: bool) -> v03.SendMessageResponse:
+    legacy = v03.SendMessageResponse()
+    _downgrade_payload(legacy, answer, raw_files=raw_files)
+    return legacy
+
+
+def downgrade_item(item: pb.StreamResponse, *, raw_files: bool, last: bool) -> v03.StreamResponse:
+    """`last`: the stream closes after this item. Only who closes it knows (CONF-06, CONF-11)."""
+    legacy = v03.StreamResponse()
+    kind = item.WhichOneof("payload")
+    if kind == "artifact_update":
+        _downgrade_artifact_update(legacy.artifact_update, item.artifact_update, raw_files=raw_files)
+    elif kind == "status_update":
+        _downgrade_status_update(legacy.status_update, item.status_update, raw_files=raw_files)
+        legacy.status_update.final = last
+    else:
+        _downgrade_payload(legacy, item, raw_files=raw_files)
+    return legacy
+
+
+def _downgrade_status_update(
+    legacy: v03.TaskStatusUpdateEvent, event: pb.TaskStatusUpdateEvent, *, raw_files: bool
+) -> None:
+    legacy.task_id = event.task_id
+    legacy.context_id = event.context_id
+    if event.HasField("status"):
+        _downgrade_status_into(legacy.status, event.status, raw_files=raw_files)
+    if event.HasField("metadata"):
+        legacy.metadata.CopyFrom(event.metadata)
+
+
+def _downgrade_artifact_update(
+    legacy: v03.TaskArtifactUpdateEvent, event: pb.TaskArtifactUpdateEvent, *, raw_files: bool
+) -> None:
+    legacy.task_id = event.task_id
+    legacy.context_id = event.context_id
+    if event.HasField("artifact"):
+        _downgrade_artifact_into(legacy.artifact, event.artifact, raw_files=raw_files)
+    legacy.append = event.append
+    legacy.last_chunk = event.last_chunk
+    if event.HasField("metadata"):
+        legacy.metadata.CopyFrom(event.metadata)
+
+
+def _downgrade_payload(
+    legacy: v03.SendMessageResponse | v03.StreamResponse,
+    response: pb.SendMessageResponse | pb.StreamResponse,
+    *,
+    raw_files: bool,
+) -> None:
+    if response.HasField("task"):
+        _downgrade_task_into(legacy.task, response.task, raw_files=raw_files)
+    elif response.HasField("message"):
+        downgrade_message_into(legacy.msg, response.message, raw_files=raw_files)

@@ -1,9 +1,9 @@
-"""Resource names, which 0.3 has where 1.0 has ids (spec: LGRP-02).
+"""Resource names, which the 0.3 proto and the draft have in place of ids (spec: LGRP-02, LRES-06, DRFT-06).
 
-task   = "tasks/" segment
-config = task "/pushNotificationConfigs/" segment
-parent = task [ "/pushNotificationConfigs" ]      ; as REST's path captures it
-segment = one or more characters but "/"          ; an id, whose own slashes stand there as %2F
+task    = "tasks/" segment
+parent  = task [ "/pushNotificationConfigs" ]      ; as the proto's own path template captures it
+config  = task "/pushNotificationConfigs/" segment
+segment = one or more characters but "/"           ; an id, whose own slashes stand there as %2F
 
 Ids with a slash are made by other versions only, to whom ids are no parts of names. An id's own `%2F` and `%25` have
 `%25` in place of their `%`, to be told from these; nothing else is encoded.
@@ -14,65 +14,58 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from a2a_server.protocol.errors import Violation
-from a2a_server.protocol.v0_3.faults import Faults
-
 _TASK: Final = re.compile(r"tasks/([^/]+)", re.DOTALL).fullmatch
-_CONFIG: Final = re.compile(r"tasks/([^/]+)/pushNotificationConfigs/([^/]+)", re.DOTALL).fullmatch
 # Released 0.3.0 misspells the path of creation, and with it what is captured from there (LRES-07).
 _PARENT: Final = re.compile(r"(?:tasks/([^/]+)|tasks?/([^/]+)/pushNotificationConfigs)", re.DOTALL).fullmatch
+_CONFIG: Final = re.compile(r"tasks/([^/]+)/pushNotificationConfigs/([^/]+)", re.DOTALL).fullmatch
 # Who names a config that has no id yet writes none, and the official Python client writes Python's None.
 _UNBORN: Final = re.compile(r"tasks/([^/]+)/pushNotificationConfigs/(?:None)?", re.DOTALL).fullmatch
 
 _TO_ENCODE: Final = re.compile(r"/|%(?=2[Ff]|25)").sub
 _ENCODED: Final = re.compile(r"%2[Ff]|%25").sub
 
+A_TASK: Final = 'a name such as "tasks/{id}"'
+A_CONFIG: Final = 'a name such as "tasks/{id}/pushNotificationConfigs/{config id}"'
+A_SEGMENT: Final = 'an id without "/", since a name is made of it'
+
 
 class ConfigName(NamedTuple):
-    task_id: str
-    config_id: str
-
-
-def task_name(task_id: str) -> str:
-    return f"tasks/{_segment(task_id)}"
+    task_id: str = ""
+    config_id: str = ""
 
 
 def config_name(task_id: str, config_id: str) -> str:
     return f"tasks/{_segment(task_id)}/pushNotificationConfigs/{_segment(config_id)}"
 
 
-def task_of(name: str, field: str, faults: Faults) -> str:
-    if (match := _TASK(name)) is None:
-        _malformed(name, field, "tasks/{id}", faults)
-        return ""
-    return _id(match[1])
+# What takes names apart raises ValueError at those that are none.
 
 
-def parent_of(name: str, field: str, faults: Faults) -> str:
-    if (match := _PARENT(name)) is None:
-        _malformed(name, field, "tasks/{id}", faults)
-        return ""
-    return _id(match[1] or match[2])
+def task_of(name: str) -> str:
+    return _only(_TASK(name))
 
 
-def config_of(name: str, field: str, faults: Faults) -> ConfigName:
-    if (match := _CONFIG(name)) is None:
-        _malformed(name, field, "tasks/{id}/pushNotificationConfigs/{config id}", faults)
-        return ConfigName("", "")
-    return ConfigName(_id(match[1]), _id(match[2]))
+def parent_of(name: str) -> str:
+    return _only(_PARENT(name))
 
 
-def unborn_config_of(name: str, field: str, faults: Faults) -> ConfigName:
-    """Read the name of a config whose id may yet have to be given: then it is ""."""
+def config_of(name: str) -> ConfigName:
+    if match := _CONFIG(name):
+        return ConfigName(_id(match[1]), _id(match[2]))
+    raise ValueError
+
+
+def unborn_config_of(name: str) -> ConfigName:
+    """The same of a config that may have yet to be given an id: then it is empty."""
     if match := _UNBORN(name):
-        return ConfigName(_id(match[1]), "")
-    return config_of(name, field, faults)
+        return ConfigName(_id(match[1]))
+    return config_of(name)
 
 
-def check_new_id(config_id: str, field: str, faults: Faults) -> None:
-    """Complain of an id of which no name can be made."""
-    if "/" in config_id:
-        faults.append(Violation(field, f"must not hold a slash, since a name is made of it, got {config_id[:80]!r}"))
+def _only(match: re.Match[str] | None) -> str:
+    if match is None:
+        raise ValueError
+    return _id(next(filter(None, match.groups())))
 
 
 def _segment(identifier: str) -> str:
@@ -85,5 +78,16 @@ def _id(segment: str) -> str:
     return _ENCODED(lambda found: "%" if found[0] == "%25" else "/", segment) if "%" in segment else segment
 
 
-def _malformed(name: str, field: str, form: str, faults: Faults) -> None:
-    faults.append(Violation(field, f"must look like {form}, got {name[:80]!r}"))
+def segment(value: object) -> str:
+    """Read an id of which a name is to be made."""
+    text = text_of(value)
+    if "/" in text:
+        raise ValueError
+    return text
+
+
+def text_of(value: object) -> str:
+    if type(value) is not str:
+        raise TypeError
+    value.encode()  # protobuf takes no lone surrogates
+    return value

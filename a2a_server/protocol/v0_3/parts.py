@@ -1,7 +1,13 @@
-"""Parts: 0.3 nests files and data where 1.0 is flat, and knows names and media types of files only (spec: LMAP)."""
+"""Parts: 0.3 nests files and data where 1.0 is flat, and has names and media types for files only (LMAP, CONF-66).
+
+What 0.3 has no member for is kept in metadata and taken out again on the way back (LMAP-02). Only what `downgrade_into`
+would have written is taken out; anything else under these names belongs to somebody else and stays.
+"""
 
 from __future__ import annotations
 
+import binascii
+from collections.abc import Mapping
 from typing import Final
 
 from google.protobuf import struct_pb2
@@ -10,17 +16,21 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation
 from a2a_server.protocol.names import COMPAT, JSON
-from a2a_server.protocol.v0_3 import files, kept
-from a2a_server.protocol.v0_3.faults import Faults
-from a2a_server.protocol.v0_3.options import Options
+
+WRAPPED: Final = "data_part_compat"
+"""Marks data that is no object and was wrapped as `{"value": …}`. The official SDK uses the same name: its 0.3
+compatibility layer unwraps what is marked so, and marks what it wraps."""
 
 _MEDIA_TYPE: Final = "mediaType"
 _FILENAME: Final = "filename"
-_KEPT: Final = frozenset({_MEDIA_TYPE, _FILENAME})
+_VALUE: Final = "value"
+
+Found = list[Violation]
+"""What leaves nothing to map, in the spelling of the 0.3 proto, such as `request.content[0].file` (ERRS-05)."""
 
 
-def upgrade_into(part: pb.Part, legacy: v03.Part, field: str, faults: Faults) -> None:
-    """`part` is empty; `field` is the path to `legacy`."""
+def upgrade_into(part: pb.Part, legacy: v03.Part, field: str, found: Found) -> None:
+    """Fill the empty `part`; `field` is the path to `legacy`."""
     kind = legacy.WhichOneof("part")
     annotated = legacy.HasField("metadata")
     if annotated:
@@ -28,42 +38,50 @@ def upgrade_into(part: pb.Part, legacy: v03.Part, field: str, faults: Faults) ->
     if kind == "text":
         part.text = legacy.text
     elif kind == "file":
-        _upgrade_file(part, legacy.file, field, faults)
+        _upgrade_file(part, legacy.file, field, found)
         return
     elif kind == "data":
-        _upgrade_data(part, legacy.data, field, faults)
+        _upgrade_data(part, legacy.data, field, found)
     if annotated:
         _restore(part, legacy.metadata)
 
 
-def _upgrade_file(part: pb.Part, file: v03.FilePart, field: str, faults: Faults) -> None:
+def _upgrade_file(part: pb.Part, file: v03.FilePart, field: str, found: Found) -> None:
     which = file.WhichOneof("file")
     if which == "file_with_uri":
         part.url = file.file_with_uri
     elif which == "file_with_bytes":
-        part.raw = files.decode(file.file_with_bytes)
+        part.raw = decode_file(file.file_with_bytes)
     else:
-        faults.append(Violation(f"{field}.file", "must have file_with_uri or file_with_bytes"))
+        found.append(Violation(_at(field, "file"), "must have file_with_uri or file_with_bytes"))
     part.media_type = file.mime_type
     part.filename = file.name
 
 
-def _upgrade_data(part: pb.Part, data: v03.DataPart, field: str, faults: Faults) -> None:
+def _upgrade_data(part: pb.Part, data: v03.DataPart, field: str, found: Found) -> None:
     # Most likely the object was put where its wrapper belongs, and its members were ignored as unknown ones.
     if not data.HasField("data"):
-        faults.append(
-            Violation(f"{field}.data.data", "is required: data holds its object in a member of the same name")
-        )
-        return
-    value = kept.unwrap(data.data, part.metadata)
-    if value is None:
-        part.data.struct_value.CopyFrom(data.data)
+        text = "is required: data holds its object in a member of the same name"
+        found.append(Violation(_at(field, "data.data"), text))
+    elif _is_wrapped(data.data, part.metadata):
+        del part.metadata.fields[WRAPPED]
+        part.data.CopyFrom(data.data.fields[_VALUE])
     else:
-        part.data.CopyFrom(value)
+        part.data.struct_value.CopyFrom(data.data)
+
+
+def _at(field: str, inner: str) -> str:
+    return f"{field}.{inner}" if field else inner
+
+
+def _is_wrapped(data: struct_pb2.Struct, metadata: struct_pb2.Struct) -> bool:
+    if WRAPPED not in metadata.fields or not metadata.fields[WRAPPED].bool_value:
+        return False
+    return [*data.fields] == [_VALUE] and data.fields[_VALUE].WhichOneof("kind") != "struct_value"
 
 
 def _restore(part: pb.Part, before: struct_pb2.Struct) -> None:
-    texts = kept.texts_of(part.metadata, _KEPT)
+    texts = _texts_of(part.metadata)
     media_type = texts.get(_MEDIA_TYPE, "")
     if texts and not _is_implied(part, media_type):
         del part.metadata.fields[COMPAT]
@@ -73,8 +91,17 @@ def _restore(part: pb.Part, before: struct_pb2.Struct) -> None:
         part.ClearField("metadata")
 
 
-def downgrade_into(legacy: v03.Part, part: pb.Part, options: Options) -> None:
-    """`legacy` is empty."""
+def _texts_of(metadata: struct_pb2.Struct) -> Mapping[str, str]:
+    """What `_keep` has left; nothing if the record looks any different."""
+    if COMPAT not in metadata.fields:
+        return {}
+    record = metadata.fields[COMPAT].struct_value.fields
+    texts = {name: value.string_value for name, value in record.items()}
+    return texts if all(name in {_MEDIA_TYPE, _FILENAME} and text for name, text in texts.items()) else {}
+
+
+def downgrade_into(legacy: v03.Part, part: pb.Part, *, raw_files: bool) -> None:
+    """Fill the empty `legacy`."""
     if part.HasField("metadata"):
         legacy.metadata.CopyFrom(part.metadata)
     kind = part.WhichOneof("content")
@@ -83,7 +110,7 @@ def downgrade_into(legacy: v03.Part, part: pb.Part, options: Options) -> None:
     elif kind == "data":
         _downgrade_data(legacy, part)
     elif kind is not None:
-        _downgrade_file(legacy.file, part, options)
+        _downgrade_file(legacy.file, part, raw_files=raw_files)
         return
     if part.media_type or part.filename:
         _keep(legacy, part)
@@ -93,25 +120,48 @@ def _downgrade_data(legacy: v03.Part, part: pb.Part) -> None:
     if part.data.WhichOneof("kind") == "struct_value":
         legacy.data.data.CopyFrom(part.data.struct_value)
     else:
-        kept.wrap(legacy.data.data, legacy.metadata, part.data)
+        legacy.data.data.fields[_VALUE].CopyFrom(part.data)
+        legacy.metadata.fields[WRAPPED].bool_value = True
 
 
-def _downgrade_file(file: v03.FilePart, part: pb.Part, options: Options) -> None:
+def _downgrade_file(file: v03.FilePart, part: pb.Part, *, raw_files: bool) -> None:
     if part.HasField("url"):
         file.file_with_uri = part.url
     else:
-        file.file_with_bytes = part.raw if options.raw_files else files.encode(part.raw)
+        file.file_with_bytes = part.raw if raw_files else encode_file(part.raw)
     file.mime_type = part.media_type
     file.name = part.filename
 
 
 def _keep(legacy: v03.Part, part: pb.Part) -> None:
     media_type = "" if _is_implied(part, part.media_type) else part.media_type
-    texts = {name: text for name, text in ((_MEDIA_TYPE, media_type), (_FILENAME, part.filename)) if text}
-    if texts:
-        kept.put_texts(legacy.metadata, texts)
+    record = struct_pb2.Struct()
+    for name, text in ((_MEDIA_TYPE, media_type), (_FILENAME, part.filename)):
+        if text:
+            record.fields[name].string_value = text
+    if record.fields:
+        legacy.metadata.fields[COMPAT].struct_value.CopyFrom(record)
 
 
 def _is_implied(part: pb.Part, media_type: str) -> bool:
     """Whether this is what data is anyway, so that it need not be kept."""
     return media_type == JSON and part.HasField("data")
+
+
+# The SDKs for Python and Go put base64 *text* into 0.3's bytes field, the one for JavaScript the bytes themselves. They
+# cannot read each other. Both are read, and what the majority reads is written.
+
+
+def decode_file(content: bytes) -> bytes:
+    """Decode what is base64 to the letter, padding included; anything else is the file itself."""
+    try:
+        decoded = binascii.a2b_base64(content, strict_mode=True)
+    except binascii.Error:
+        return content
+    # Bits that the last group has left over must be zero, which strict mode does not look at.
+    tail = decoded[(len(decoded) - 1) // 3 * 3 :]
+    return decoded if content.endswith(encode_file(tail)) else content
+
+
+def encode_file(raw: bytes) -> bytes:
+    return binascii.b2a_base64(raw, newline=False)

@@ -20,11 +20,10 @@ from a2a_server.operations.rpc.subscribe import TaskOverError
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, ErrorCodes
 from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
-from a2a_server.protocol.v0_3 import events
-from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate
-from a2a_server.protocol.v0_3.options import DEFAULT, Options
-from a2a_server.protocol.v0_3.spelling import named, respell
-from a2a_server.protocol.v0_3.tenants import refuse_tenant
+from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate, refuse_tenant
+from a2a_server.protocol.v0_3.messages import downgrade_item
+from a2a_server.protocol.v0_3.requests import DEFAULT, Options
+from a2a_server.protocol.v0_3.words import named, respell
 from a2a_server.transport.grpc import peer
 from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
 from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, decode
@@ -68,7 +67,7 @@ class Retellings:
 
     def _wire(self, wire: bytes, *, last: bool) -> bytes:
         response = pb.StreamResponse.FromString(wire)  # which may tell its number, unlike the event
-        return events.downgrade(response, self._options, last=last).SerializeToString()
+        return downgrade_item(response, raw_files=self._options.raw_files, last=last).SerializeToString()
 
 
 class LegacyServicer:
@@ -96,7 +95,7 @@ class LegacyServicer:
                 reply = await ask(call, call.request(legacy, self._options), asked.credentials)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
-                await peer.refuse(context, named(respell(error, rpc)), CODES)
+                await peer.refuse(context, named(respell(error, call.rpc), call.rpc), CODES)
             if metadata := asked.answer(reply.metadata):
                 await context.send_initial_metadata(metadata)
             return answer.SerializeToString()
@@ -122,7 +121,7 @@ class LegacyServicer:
         return UnaryReply(whole, b"", type(whole), reply.metadata)
 
     def _streaming(self, method: MethodDescriptor) -> Streaming:
-        rpc, call = method.name, CALLS[method.name]
+        call = CALLS[method.name]
 
         async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
             try:
@@ -133,7 +132,7 @@ class LegacyServicer:
                     async for item in items:
                         yield item
             except A2AError as error:
-                await peer.refuse(context, named(respell(error, rpc)), CODES)
+                await peer.refuse(context, named(respell(error, call.rpc), call.rpc), CODES)
 
         return handle
 
@@ -159,7 +158,7 @@ class LegacyServicer:
             if metadata:
                 await context.send_initial_metadata(metadata)
             seen = pb.StreamResponse(task=cast("pb.Task", reply.message))
-            yield events.downgrade(seen, self._options, last=True).SerializeToString()
+            yield downgrade_item(seen, raw_files=self._options.raw_files, last=True).SerializeToString()
 
     def _decode(self, method: MethodDescriptor, raw: bytes) -> Message:
         legacy = decode(GetMessageClass(method.input_type), raw)

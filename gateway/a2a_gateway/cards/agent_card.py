@@ -23,10 +23,10 @@ from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import major_minor
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect, Memo
-from a2a_server.protocol.dialects import cards_v0_3
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, VERSION_HEADER
 from a2a_server.protocol.options import CardForm
+from a2a_server.protocol.v0_3 import cards as old_cards
 
 CardMembers = Mapping[str, Any]
 """A card as a JSON object."""
@@ -59,22 +59,22 @@ class Legacy:
         """JSON with the members of both versions."""
 
     def _for_all_of_0_3(self, card: pb.AgentCard) -> dict[str, Any]:
-        written = orjson.loads(cards_v0_3.PROTO.encode(self._downgrade(card)))
-        shown: dict[str, Any] = cards_v0_3.in_schema(written)
+        written = orjson.loads(old_cards.PROTO.encode(self._downgrade(card)))
+        shown: dict[str, Any] = old_cards.in_schema(written)
         if schemes := shown.get("securitySchemes"):
             shown["securitySchemes"] = {name: written["securitySchemes"][name] | schemes[name] for name in schemes}
         return shown
 
     def _in_schema(self, card: pb.AgentCard) -> dict[str, Any]:
-        return cards_v0_3.in_schema(orjson.loads(cards_v0_3.PROTO.encode(self._downgrade(card))))
+        return old_cards.in_schema(orjson.loads(old_cards.PROTO.encode(self._downgrade(card))))
 
     def _joined(self, card: pb.AgentCard) -> dict[str, object]:
         new, old = orjson.loads(CARD.encode(card)), self._in_schema(card)
         if schemes := new.get("securitySchemes"):
             # Readers of 1.0 that look at `type` first would otherwise miss what only 1.0 has: PKCE and the device flow.
-            old["securitySchemes"] = self._superset(cards_v0_3.schemes(schemes), old["securitySchemes"])
+            old["securitySchemes"] = self._superset(old_cards.schemes(schemes), old["securitySchemes"])
         # A flag that 1.0 leaves out stays out, because it is not covered by the card's signature.
-        shown = new["capabilities"].keys() | cards_v0_3.OLD_CAPABILITIES.keys()
+        shown = new["capabilities"].keys() | old_cards.OLD_CAPABILITIES.keys()
         old["capabilities"] = {name: value for name, value in old["capabilities"].items() if name in shown}
         return self._superset(new, old)
 

@@ -41,10 +41,10 @@ class Proxies:
     def __init__(self, trusted: Iterable[str], public_url: str = "", *, prefix: bool = False) -> None:
         """`prefix`: whether X-Forwarded-Prefix is believed too."""
         self._public_url = public_url.rstrip("/")
-        self._trusted = [network_of(text) for text in trusted]
+        self.trusted = [network_of(text) for text in trusted]
         self._prefix = prefix
         said = (*_HEADERS, _PREFIX_HEADER) if prefix else _HEADERS
-        self.vary: Sequence[str] = said if self._trusted and not self._public_url else ()
+        self.vary: Sequence[str] = said if self.trusted and not self._public_url else ()
         """The headers that `base` depends on, for `Vary`."""
 
     def client(self, request: web.BaseRequest) -> str:
@@ -95,14 +95,14 @@ class Proxies:
         return (addresses[-passed] if passed else ""), max(passed, 1)
 
     def _trusts(self, address: str) -> bool:
-        if not self._trusted:
+        if not self.trusted:
             return False
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:
             return False
         parsed = getattr(parsed, "ipv4_mapped", None) or parsed
-        return any(parsed in network for network in self._trusted)
+        return any(parsed in network for network in self.trusted)
 
 
 def _listed(request: web.BaseRequest, name: str) -> Sequence[str]:

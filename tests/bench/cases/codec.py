@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import loads
-from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.json_v1 import V1
 from tests.bench import requests
 from tests.bench.exchange import Broken
 from tests.bench.lab import Lab

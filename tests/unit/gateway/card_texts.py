@@ -8,9 +8,9 @@ from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.openapi import document
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects import draft_cards
+from a2a_server.protocol.draft import cards as draft_cards
 from a2a_server.protocol.v0_3 import cards as compat
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 
 NAMES = [f"{name}-{number}" for number in range(5) for name in ("oauth", "key", "mtls")]
 

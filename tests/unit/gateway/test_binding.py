@@ -9,8 +9,8 @@ from google.protobuf.message import Message
 from a2a_gateway.requests.binding import bind
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from tests.unit.gateway.scratch.library import library
 
 A2A = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"]])

@@ -13,10 +13,10 @@ from google.protobuf.json_format import ParseDict
 from a2a_gateway.cards.agent_card import Legacy, form_of
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.v0_3 import cards
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 
 Json = dict[str, Any]
 

@@ -10,7 +10,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_gateway.requests.binding import content_of
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects.v1 import V1
+from a2a_server.protocol.json_v1 import V1
 from tests.unit.gateway.scratch.library import kind, library, of_source
 
 SCRATCH = Table.of([library()])

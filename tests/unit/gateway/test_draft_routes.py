@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_gateway.older.draft import routes
+from a2a_gateway.older.draft.doors import routes
 from a2a_gateway.routing.table import Unknown
 from tests.support.doors import DISCOVERY, SERVICE
 
-TABLE = routes.table()
+TABLE = routes()
 
 # wire-0.3, section 9.
 PATHS = [

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.frames import LINES, REST, Frames, JsonRpcFrames, JsonRpcLines
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from tests.support.door_events import event_of, loads
 
 FAILURE = failure_of(A2AError(Reason.TASK_NOT_FOUND, "No such\r\n\ntask: \u2028 \x00"))

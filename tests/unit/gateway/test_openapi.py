@@ -19,8 +19,8 @@ from a2a_gateway.requests.binding import bind
 from a2a_gateway.routing.table import Match, Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.json_v1 import V1
 from tests.unit.gateway.scratch.library import kind, library
 
 A2A = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]])

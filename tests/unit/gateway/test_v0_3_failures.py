@@ -10,10 +10,11 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from a2a_gateway.errors import explain
-from a2a_gateway.older.v0_3 import respelling
 from a2a_gateway.older.v0_3.errors import OldFailure
-from a2a_gateway.older.v0_3.respelling import respell
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation
+from a2a_server.protocol.v0_3 import words
+from a2a_server.protocol.v0_3.json import proto_json
+from a2a_server.protocol.v0_3.words import retold
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
@@ -74,7 +75,7 @@ def test_a_standard_message_is_said_once() -> None:
 
 @pytest.mark.req("ERRS-05")
 def test_complaints_are_respelt_wherever_they_come_from() -> None:
-    rules = respelling.REST_PROTO["SendMessage"]
+    path = proto_json().sent
     fault = error_details_pb2.BadRequest.FieldViolation(field="message.parts[2].raw", description="is too long")
     foreign = said(
         code_pb2.INVALID_ARGUMENT,
@@ -83,15 +84,17 @@ def test_complaints_are_respelt_wherever_they_come_from() -> None:
     )
     own = A2AError(Reason.INVALID_PARAMS, "2 fields are wrong.", violations=[Violation("message.parts", "x")] * 2)
     for error, message in ((foreign, "message.content[2].file.fileWithBytes: is too long"), (own, own.message)):
-        spelt = respell(error, rules)
+        spelt = retold(error, words.PROTO, path)
         assert isinstance(spelt, StatusError)
         assert spelt.status.message == message
         before = bytes(foreign.status.SerializeToString())
-        assert respell(error, rules) is not error
+        assert retold(error, words.PROTO, path) is not error
         assert foreign.status.SerializeToString() == before
-    assert respell(foreign, rules).metadata == foreign.metadata
+    assert retold(foreign, words.PROTO, path).metadata == foreign.metadata
 
 
 def test_what_names_no_field_stays_as_it_is() -> None:
     error = A2AError(Reason.OVERLOADED, "Later.", retry_after=1)
-    assert respell(error, respelling.JSONRPC["SendMessage"]) is error
+    told = retold(error, words.KIND, proto_json().sent)
+    assert isinstance(told, A2AError)
+    assert (told.reason, told.message, told.retry_after) == (error.reason, error.message, error.retry_after)

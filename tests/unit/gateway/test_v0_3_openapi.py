@@ -12,19 +12,19 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http import frames
-from a2a_gateway.older.v0_3 import routes
 from a2a_gateway.older.v0_3.openapi import OldRoutes
+from a2a_gateway.older.v0_3.rest import routes
 from a2a_gateway.openapi import document
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
-from a2a_server.protocol import dialects
 from a2a_server.protocol.v0_3 import cards as compat
-from a2a_server.protocol.v0_3.superset import superset
+from a2a_server.protocol.v0_3.cards import superset
 from tests.support.door_old import say, tell
+from tests.unit.protocol import spelling as spellings
 
 NEW = Table.of([pb.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]])
-TOLD = json.loads(json.dumps(document(NEW, more=[OldRoutes(routes.table())])))
+TOLD = json.loads(json.dumps(document(NEW, more=[OldRoutes(routes())])))
 
 TASK = json_format.ParseDict(
     {
@@ -85,7 +85,7 @@ def test_every_route_is_there_beside_those_of_1_0() -> None:
 @pytest.mark.req("DOOR-03", "LRES-05")
 @pytest.mark.parametrize("spelling", ["KIND_REST", "PROTO"])
 def test_what_is_written_is_as_described(spelling: str) -> None:
-    codec, last = getattr(dialects, spelling)
+    codec, last = getattr(spellings, spelling)[:2]
     sent = operation("post", "/v1/message:send")["responses"]["200"]["content"]["application/json"]["schema"]
     for answer in (pb.SendMessageResponse(task=TASK), pb.SendMessageResponse(message=TASK.history[0])):
         assert complaints(sent, json.loads(codec.encode(answer))) == []
@@ -148,7 +148,7 @@ def test_its_streams_are_described_as_those_of_1_0() -> None:
         it = operation(verb, "/v1/tasks/{name}:subscribe")
         assert [named for named in it["parameters"] if named in cursors] == cursors
         lines = it["responses"]["200"]["content"]["application/x-ndjson"]["schema"]["contentSchema"]
-        event = frames.LINES.event(0, dialects.PROTO.codec.encode(pb.StreamResponse(task=TASK)))
+        event = frames.LINES.event(0, spellings.PROTO.codec.encode(pb.StreamResponse(task=TASK)))
         assert complaints(lines, json.loads(event)) == []
         assert complaints(lines, json.loads(event)["result"])
 

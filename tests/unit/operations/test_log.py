@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.operations.log.readers import EventLog, Reader
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
@@ -37,7 +38,8 @@ class Task:
 
     def __init__(self, *, lag: int = 10_000) -> None:
         self.shelf = Shelf()
-        self.log = EventLog(cast("Store", self.shelf), lag=lag)
+        self.wakeups = LocalWakeups()
+        self.log = EventLog(cast("Store", self.shelf), self.wakeups, lag=lag)
 
     def write(self, count: int = 1, size: int = 0) -> None:
         first = len(self.shelf.kept) + 1
@@ -205,3 +207,18 @@ async def test_a_reader_that_takes_long_holds_no_more_than_a_mebibyte_or_one_ent
             batches.append([one.number for one in await reader.next()])
     assert batches[:3] == [[1, 2, 3], [4], [5]]
     assert batches[3][:2] == [6, 7]
+
+
+@pytest.mark.req("SUBS-02", "ORDR-01")
+async def test_a_hint_may_tell_only_a_number_or_come_late() -> None:
+    """What a reader is not given it finds in the store, and what it has had it is not given again."""
+    task = Task()
+    with task.reader() as reader:
+        next_ = asyncio.ensure_future(reader.next())
+        await asyncio.sleep(0)
+        task.miss(3)
+        task.wakeups.tell("t", 3, ())
+        assert [entry.number for entry in await next_] == [1, 2, 3]
+        task.wakeups.tell("t", 2, task.shelf.kept[:2])
+        task.write(1)
+        assert [entry.number for entry in await reader.next()] == [4]

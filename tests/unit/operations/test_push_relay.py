@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
 from a2a_server.operations.push.bodies import delivery_id

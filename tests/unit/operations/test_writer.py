@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.domain.events import artifact_event, status_event, text_part
 from a2a_server.domain.scope import Scope
@@ -55,7 +56,7 @@ def working(text: str = "") -> pb.StreamResponse:
 
 def writer(disk: Disk, log: EventLog | None = None, *, limit: int = 10) -> TaskWriter:
     task = pb.Task(id="t", context_id="c", status=pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED))
-    log = log or EventLog(disk, lag=1_000)
+    log = log or EventLog(disk, LocalWakeups(), lag=1_000)
     return TaskWriter(disk, log, SCOPE, StoredTask(task, 0, 0), pending_limit=limit)
 
 
@@ -122,7 +123,7 @@ async def test_a_turn_that_begins_and_ends_in_one_commit_leaves_no_trace() -> No
     made.end([1])
     await made.settle()
     assert (disk.writes[0].begin, disk.writes[0].end) == ((), ())
-    assert not (await stored(disk)).live
+    assert not await disk.claim(Lease("next", 2), 1 << 62, 1)
 
 
 async def test_a_turn_that_ends_later_is_struck_out() -> None:
@@ -132,11 +133,11 @@ async def test_a_turn_that_ends_later_is_struck_out() -> None:
     made.claim(Lease("r", 1))
     made.begin(Message(1))
     await made.settle()
-    assert (await stored(disk)).live
+    assert disk.writes[0].begin == (StoredTurn(1, b"message"),)
     made.end([1])
     await made.settle()
     assert disk.writes[-1].end == (1,)
-    assert not (await stored(disk)).live
+    assert not await disk.claim(Lease("next", 2), 1 << 62, 1)
 
 
 @pytest.mark.req("DURA-06")
@@ -242,7 +243,7 @@ async def test_whoever_waits_for_an_answer_hears_at_once_that_the_store_is_away(
 @pytest.mark.parametrize("error", [StoreUnavailable("full"), StaleWrite("t")])
 async def test_a_task_that_cannot_be_created_is_not_and_its_readers_hear_it(error: Exception) -> None:
     disk = Disk()
-    log = EventLog(disk, lag=10)
+    log = EventLog(disk, LocalWakeups(), lag=10)
     made = writer(disk, log)
     lost: list[Exception] = []
     made.on_lost = lost.append
@@ -260,7 +261,7 @@ async def test_a_task_that_cannot_be_created_is_not_and_its_readers_hear_it(erro
 @pytest.mark.req("DURA-03", "SUBS-02")
 async def test_a_writer_that_lost_its_first_race_ends_nobodys_reading() -> None:
     disk = Disk()
-    log = EventLog(disk, lag=10)
+    log = EventLog(disk, LocalWakeups(), lag=10)
     first = writer(disk, log)
     create(first)
     await first.settle()
@@ -299,7 +300,7 @@ async def test_a_closed_writer_writes_nothing_more() -> None:
 @pytest.mark.req("DURA-01")
 async def test_readers_hear_of_an_entry_only_after_its_commit() -> None:
     disk = Disk()
-    log = EventLog(disk, lag=10)
+    log = EventLog(disk, LocalWakeups(), lag=10)
     made = writer(disk, log)
     disk.open_gate.clear()
     with log.reader("t", 0) as reader:

@@ -13,7 +13,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2_grpc
-from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.adapters.defaults import Anonymous
 from a2a_server.operations.call import Call, Operation
 from a2a_server.ports.authenticator import Authenticator
 from a2a_server.ports.records import Entry

@@ -8,7 +8,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.auth.static import Secret, StaticAuthenticator
+from a2a_server.adapters.auth import Secret, StaticAuthenticator
 from a2a_server.ports.authenticator import Caller
 from a2a_server.transport.grpc.server import SERVICES
 from tests.unit.transport.doors import Seen, open_door, refused

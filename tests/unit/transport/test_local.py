@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.adapters.defaults import Anonymous
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.call import Call, Operation
 from a2a_server.ports.store import StoreUnavailable

@@ -15,8 +15,7 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call, Ending
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason, Violation
-from a2a_server.protocol.v0_3 import events
-from a2a_server.protocol.v0_3.options import DEFAULT
+from a2a_server.protocol.v0_3.requests import DEFAULT
 from a2a_server.transport.grpc.servicer_v0_3 import Retellings
 from a2a_server.transport.options import Tls
 from a2a_server.transport.streams import OpenStreams
@@ -172,19 +171,8 @@ def test_the_last_of_a_batch_that_ends_is_final() -> None:
     assert retellings.of(()) == []
 
 
-def test_a_batch_that_all_readers_share_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = 0
-    downgrade = events.downgrade
-
-    def counting(*args: Any, **kwargs: Any) -> Any:
-        nonlocal told
-        told += 1
-        return downgrade(*args, **kwargs)
-
-    monkeypatch.setattr(events, "downgrade", counting)
+def test_a_batch_that_all_readers_share_is_told_once() -> None:
     retellings, batch = Retellings(DEFAULT), statuses(2)
-    for _ in range(5):
-        retellings.of(batch)
-    assert told == 2
-    retellings.of(statuses(2))
-    assert told == 4
+    first = retellings.of(batch)
+    assert all(retellings.of(batch) is first for _ in range(5))
+    assert retellings.of(statuses(2)) is not first

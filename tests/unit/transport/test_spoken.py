@@ -3,7 +3,7 @@
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.auth.anonymous import Anonymous
+from a2a_server.adapters.defaults import Anonymous
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.pipeline import Pipeline

@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from joserfc.jwk import ECKey
 
-from a2a_server.adapters.clock import SystemClock
+from a2a_server.adapters.defaults import SystemClock
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks
 from a2a_server.domain.trace import Trace
 from a2a_server.ports.push import Notice

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.adapters.webhook.outcomes import of_failure, seconds_until
+from a2a_server.adapters.webhook.sender import of_failure, seconds_until
 from a2a_server.ports.push import Outcome
 
 NOW = 1_767_225_600_000  # Thu, 01 Jan 2026 00:00:00 GMT

@@ -21,9 +21,7 @@ import uvloop
 from aiohttp import web
 from yarl import URL
 
-from a2a_server.adapters.webhook.connections import Connections
-from a2a_server.adapters.webhook.lookups import Lookups
-from a2a_server.adapters.webhook.sockets import RefusedAddressError, Sockets
+from a2a_server.adapters.webhook.connections import Connections, Lookups, RefusedAddressError, Sockets
 from a2a_server.domain.addresses import PUBLIC, Addresses
 from a2a_server.domain.hosts import Hosts
 from a2a_server.domain.webhooks import Policy

@@ -15,9 +15,8 @@ from a2a_gateway import jsonrpc
 from a2a_gateway.calls import query_of, versions_asked
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
-from a2a_gateway.older.draft.requests import of_value
-from a2a_gateway.older.draft.routes import A2A
-from a2a_gateway.older.v0_3.speech import Ask, Speech
+from a2a_gateway.older.draft.requests import A2A, of_value
+from a2a_gateway.older.v0_3.answers import Ask, Speech
 from a2a_server.protocol.errors import Reason
 from a2a_server.protocol.names import JSON
 

@@ -6,22 +6,35 @@ All that is said twice must be the same (TENA-03).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway.calls import NOTHING, Beside, Query
-from a2a_gateway.older.draft.respelling import CONFIG, INNER_CONFIG, RULES
-from a2a_gateway.older.v0_3 import schemes
-from a2a_gateway.older.v0_3.new_configs import check_new_id
-from a2a_gateway.older.v0_3.respelling import Rules
+from a2a_gateway.errors import json_path
+from a2a_gateway.older.v0_3.bodies import check_new_id
+from a2a_gateway.older.v0_3.requests import schemes_of_config, schemes_of_send
 from a2a_gateway.requests import binding
 from a2a_gateway.requests.binding import merge
 from a2a_gateway.routing.table import Match
+from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.codec import Codec, loads
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Violation, refuse
+from a2a_server.protocol.foreign import snake
+from a2a_server.protocol.json_v1 import V1
+from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
+
+A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
+DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
+
+CONFIG: Final[Words] = partial(renamed, rules=config_renames("", task_id="name", id="push_notification_config.id"))
+"""What the fields of a config are called, by itself."""
+_INNER_CONFIG: Final[Words] = partial(
+    renamed, rules=config_renames("config.", task_id="parent", id="config.push_notification_config.id")
+)
+"""The same where it stands in a member of the request."""
 
 _SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
 _CREATE: Final = "CreateTaskPushNotificationConfig"
@@ -41,8 +54,8 @@ class Request(NamedTuple):
     message: Any
     beside: Beside = NOTHING
     """What it has no room for."""
-    rules: Rules = ()
-    """How its members were called, where that depends on the request."""
+    path: Words | None = None
+    """What its fields were called, where that depends on the request."""
 
 
 def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> Request:
@@ -65,11 +78,11 @@ def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth:
 def of_value(rpc: str, value: Any, message: Any) -> Request:  # noqa: ANN401 - sound JSON, and what it means
     """What a whole request says, be it a body or `params`."""
     if rpc in _SENDS:
-        return Request(message, schemes.of_send(value))
+        return Request(message, schemes_of_send(value))
     if rpc != _CREATE:
         return Request(message)
     inner = value.get("config")
-    return Request(message, schemes.of_config(inner or value), INNER_CONFIG if inner else CONFIG)
+    return Request(message, schemes_of_config(inner or value), _INNER_CONFIG if inner else CONFIG)
 
 
 def _of_url(match: Match, query: Query, codec: Codec) -> Request:
@@ -99,7 +112,4 @@ def _parsed(body: bytes, max_depth: int) -> object:
 
 def _spelt(rpc: str, field: str) -> str:
     """The member of the body that the URL contradicts."""
-    for pattern, replacement in RULES.get(rpc, ()):
-        if pattern.match(field):
-            return pattern.sub(replacement, field, count=1)
-    return field
+    return json_path(CONFIG(snake(field))) if rpc == _CREATE else field

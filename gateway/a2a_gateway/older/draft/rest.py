@@ -13,9 +13,8 @@ from a2a_gateway import rest
 from a2a_gateway.calls import query_of, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.older.draft.requests import request_of
-from a2a_gateway.older.draft.routes import DISCOVERY
-from a2a_gateway.older.v0_3.speech import Ask, Speech
+from a2a_gateway.older.draft.requests import DISCOVERY, request_of
+from a2a_gateway.older.v0_3.answers import Ask, Speech
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Table
 from a2a_server.protocol.errors import A2AError

@@ -1,22 +1,29 @@
-"""How the calls of 0.3 are answered that 1.0 has no such call for (spec: LRPC-06, LCRD-05, CONF-38, CONF-39)."""
+"""Calls of older versions, which have become calls of 1.0: made, answered, complained of in the client's words.
+
+0.3 has some calls that 1.0 has no such call for (spec: LRPC-06, LCRD-05, ERRS-05, CONF-38, CONF-39).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.calls import Calls, Told
+from a2a_gateway.calls import NOTHING, Beside, Calls, Query, Told
 from a2a_gateway.errors import failure_of
-from a2a_gateway.older.v0_3.speech import Answering, Ask, Speech
+from a2a_gateway.http.frames import Frames
+from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.upstream import CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded
+from a2a_server.protocol.v0_3.words import Words, retold
 
 RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
 """Those of 1.0."""
@@ -24,6 +31,56 @@ RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2
 _LIST: Final = RPCS["ListTaskPushNotificationConfigs"]
 _PAGE: Final = 100
 _MOST_PAGES: Final = 100
+
+
+class Ask(NamedTuple):
+    """A call of 0.3, having become one of 1.0."""
+
+    request: web.BaseRequest
+    query: Query
+    method: MethodDescriptor
+    message: Any
+    beside: Beside = NOTHING
+    path: Words | None = None
+    """What its fields are called, where that depends on the request."""
+
+
+Answering = Callable[["Speech", Ask], Awaitable[Told]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Speech:
+    """One way to speak 0.3, at work."""
+
+    calls: Calls
+    paths: Mapping[str, Words]
+    """What fields of 1.0 are called here, by the RPC; where nothing is said, as in 1.0."""
+    card: Callable[[pb.AgentCard], bytes]
+    """Writes cards."""
+    otherwise: Mapping[str, Answering]
+    """What answers for RPCs of 1.0 that a plain call would not do for."""
+
+    async def answer(self, ask: Ask) -> Told:
+        """Make the call, or the calls, and write the answer."""
+        try:
+            otherwise = self.otherwise.get(ask.method.name)
+            if otherwise is not None:
+                return await otherwise(self, ask)
+            return await self.calls.unary(ask.request, ask.query, ask.method, ask.message, beside=ask.beside)
+        except (A2AError, StatusError) as error:
+            raise self._respelled(error, ask) from None
+
+    async def stream(self, ask: Ask, frames: Frames) -> StreamReply:
+        try:
+            return await self.calls.stream(
+                ask.request, ask.query, ask.method, ask.message, frames=frames, beside=ask.beside
+            )
+        except (A2AError, StatusError) as error:
+            raise self._respelled(error, ask) from None
+
+    def _respelled(self, error: A2AError | StatusError, ask: Ask) -> A2AError | StatusError:
+        said = self.calls.profile.words
+        return error if said is None else retold(error, said, ask.path or self.paths.get(ask.method.name))
 
 
 async def _plainly(speech: Speech, ask: Ask) -> Told:
@@ -51,8 +108,7 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
         return await _plainly(speech, ask)
     context = calls.context(ask.request, ask.query)
     try:
-        async with asyncio.timeout(context.timeout):
-            pages = [page async for page in _pages(calls, ask.message, context)]
+        pages = await asyncio.wait_for(_pages(calls, ask.message, context), context.timeout)
     except TimeoutError:
         raise deadline_exceeded(context.timeout or 0) from None
     whole = pb.ListTaskPushNotificationConfigsResponse(configs=chain.from_iterable(page.configs for page, _ in pages))
@@ -61,16 +117,17 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
 
 async def _pages(
     calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
-) -> AsyncIterator[tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]]:
+) -> Sequence[tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]]:
     wanted = pb.ListTaskPushNotificationConfigsRequest()
     wanted.CopyFrom(first)
     wanted.page_size = _PAGE
+    pages = []
     for _ in range(_MOST_PAGES):
         page, answer = await _page(calls, wanted, context)
-        yield page, answer
+        pages.append((page, answer))
         wanted.page_token = page.next_page_token
         if not wanted.page_token:
-            return
+            return pages
     raise A2AError(Reason.INVALID_AGENT_RESPONSE, f"The list has more than {_MOST_PAGES} pages.")
 
 

@@ -15,17 +15,17 @@ from a2a_gateway.calls import Calls, query_of, versions_asked
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply, set_headers
-from a2a_gateway.older.v0_3 import profiles
-from a2a_gateway.older.v0_3.answers import OTHERWISE
-from a2a_gateway.older.v0_3.speech import Ask, Speech
+from a2a_gateway.older.v0_3.answers import OTHERWISE, Ask, Speech
+from a2a_gateway.older.v0_3.speeches import profile
 from a2a_gateway.requests.binding import bind
 from a2a_gateway.requests.headers import accepted_types
 from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
-from a2a_server.protocol.dialects import V1, words
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import JSON
+from a2a_server.protocol.v0_3 import words
 
 OLD_DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["OldDiscovery"]
 _PUBLIC: Final = OLD_DISCOVERY.methods_by_name["GetAgentCard"]
@@ -48,7 +48,7 @@ class OldCards:
 
     @classmethod
     def of(cls, calls: Calls, legacy: Legacy) -> OldCards:
-        speaking = replace(profiles.rest(V1, words.KIND), signs="This path")  # no request has a body to be spelt
+        speaking = profile(V1, V1, words.KIND, "This path")  # no request has a body to be spelt
         speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
         return cls(speech, Table.of([OLD_DISCOVERY]))
 

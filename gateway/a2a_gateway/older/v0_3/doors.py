@@ -13,13 +13,13 @@ from aiohttp import web
 from a2a_gateway.calls import Calls
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.older.v0_3 import routes, speeches
+from a2a_gateway.older.v0_3 import rest, speeches
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc
 from a2a_gateway.older.v0_3.rest import OldRest
 from a2a_gateway.routing.table import WrongVerb
 
 _POST = ("OPTIONS", "POST")
-_OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{routes.PREFIX}.*").fullmatch
+_OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{rest.PREFIX}.*").fullmatch
 """Behind /tasks/ are those of 1.0, whose task may well be called v1."""
 
 
@@ -45,16 +45,16 @@ class OldDoors:
         self.jsonrpc = OldJsonRpc(speeches.jsonrpc(calls, cards, waits=waits))
         """Serves at the URL of 1.0, too."""
         spellings = speeches.rest(calls, cards, waits=waits, raw_files=raw_files)
-        self.table = routes.table()
+        self.table = rest.routes()
         self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
         self._tenants = {f"/{quote(tenant, safe='')}": tenant for tenant in tenants}
-        self.prefixes = (routes.PREFIX, *(f"{root}/" for root in self._tenants))
+        self.prefixes = (rest.PREFIX, *(f"{root}/" for root in self._tenants))
         """The beginnings of all its paths, and of some others; JSON-RPC has the roots of tenants, too."""
         self.refusal = self._rest.refusal
 
     def at(self, path: str) -> Place | None:
         """What 0.3 has at a path."""
-        if path.startswith(routes.PREFIX):
+        if path.startswith(rest.PREFIX):
             return self._place(path, "")
         root = f"/{path[1:].partition('/')[0]}"
         if (tenant := self._tenants.get(root)) is None:
@@ -63,7 +63,7 @@ class OldDoors:
         if inner in {"", "/"}:  # CONF-70
             serve = partial(self._serve_jsonrpc, tenant=tenant)
             return Place(serve, self._rest.refusal, lambda: _POST)
-        return self._place(inner, tenant) if inner.startswith(routes.PREFIX) else None
+        return self._place(inner, tenant) if inner.startswith(rest.PREFIX) else None
 
     def is_meant(self, path: str) -> bool:
         """Whether a path where nothing is looks like one of a tenant's, who then is none."""

@@ -17,11 +17,9 @@ from a2a_gateway import jsonrpc
 from a2a_gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
-from a2a_gateway.older.v0_3 import schemes
-from a2a_gateway.older.v0_3.answers import RPCS
-from a2a_gateway.older.v0_3.speech import new_ask
+from a2a_gateway.older.v0_3.answers import RPCS, Ask
+from a2a_gateway.older.v0_3.requests import schemes_of_config, schemes_of_send, without_tenant
 from a2a_gateway.older.v0_3.speeches import Speeches
-from a2a_gateway.older.v0_3.tenants import without_tenant
 from a2a_gateway.requests.headers import accepted_types
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, SSE
@@ -47,12 +45,12 @@ def _method(name: str, beside: Callable[[Any], Beside] = lambda _: NOTHING) -> M
 
 METHODS: Final[Mapping[str, Method]] = MappingProxyType(
     {
-        "message/send": _method("SendMessage", schemes.of_send),
-        "message/stream": _method("SendStreamingMessage", schemes.of_send),
+        "message/send": _method("SendMessage", schemes_of_send),
+        "message/stream": _method("SendStreamingMessage", schemes_of_send),
         "tasks/get": _method("GetTask"),
         "tasks/cancel": _method("CancelTask"),
         "tasks/resubscribe": _method("SubscribeToTask"),
-        f"{_CONFIG}/set": _method("CreateTaskPushNotificationConfig", schemes.of_config),
+        f"{_CONFIG}/set": _method("CreateTaskPushNotificationConfig", schemes_of_config),
         f"{_CONFIG}/get": _method("GetTaskPushNotificationConfig"),
         f"{_CONFIG}/list": _method("ListTaskPushNotificationConfigs"),
         f"{_CONFIG}/delete": _method("DeleteTaskPushNotificationConfig"),
@@ -117,7 +115,7 @@ class OldJsonRpc:
         if tenant:
             message.tenant = tenant
         speech = self.speeches.of(request, message, envelope.params)
-        ask = new_ask((request, query, method.rpc, message, method.beside(envelope.params), ()))
+        ask = Ask(request, query, method.rpc, message, method.beside(envelope.params))
         if method.rpc.server_streaming:
             return await speech.stream(ask, frames_of(request, envelope.request_id))
         told = await speech.answer(ask)

@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.older.v0_3.kind_schemas import KindSchemas
 from a2a_gateway.openapi.operations import CURSORS, PARAMETERS, referred, refusal_with, resumes, stream_of
 from a2a_gateway.openapi.parameters import path_of, query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
-from a2a_proto import a2a_pb2 as pb
+from a2a_gateway.routing.url_fields import is_well_known
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.schema import descriptor_of
+from a2a_server.protocol.enums import KEBAB_STATES, OLD_STATE
 from a2a_server.protocol.errors import Reason
 from a2a_server.protocol.names import JSON, OLD_EXTENSIONS_HEADER, VERSION_HEADER
+from a2a_server.protocol.v0_3.json import KIND_MEMBER, KINDS, is_always_written
 
 _TAG: Final = "A2A 0.3"
 _TENANT: Final = "tenant"
@@ -111,8 +113,7 @@ def _operation(route: Route, in_path: list[dict[str, Any]], schemas: Schemas, ki
 
 def _body(route: Route, schemas: Schemas, kind: KindSchemas) -> dict[str, Any]:
     if route.method.input_type.name == "SendMessageRequest":
-        both = _both(pb.SendMessageRequest, v03.SendMessageRequest, schemas, kind)
-        return {"required": True, "content": _json(both)}
+        return {"required": True, "content": _json(_both(v03.SendMessageRequest, schemas, kind))}
     if route.body == "*":
         schema = {"type": "object", "properties": {"name": {"type": "string"}, "metadata": {"type": "object"}}}
         return {"required": False, "content": _json(schema)}
@@ -124,7 +125,7 @@ def _body(route: Route, schemas: Schemas, kind: KindSchemas) -> dict[str, Any]:
 def _answers(route: Route, schemas: Schemas, kind: KindSchemas) -> Schema:
     answer = route.method.output_type
     if answer.name == "ListTasksResponse":
-        return {"type": "array", "items": _both(pb.Task, v03.Task, schemas, kind)}
+        return {"type": "array", "items": _both(v03.Task, schemas, kind)}
     if answer.name == "ListTaskPushNotificationConfigResponse":
         configs = {"type": "array", "items": _config(schemas, kind)}
         return {"type": "object", "properties": {"configs": configs, "nextPageToken": {"type": "string"}}}
@@ -134,16 +135,88 @@ def _answers(route: Route, schemas: Schemas, kind: KindSchemas) -> Schema:
         return dict(_CARD)
     if answer.name == "Empty":
         return {"type": "object"}
-    return _both(getattr(pb, answer.name), getattr(v03, answer.name), schemas, kind)
+    return _both(getattr(v03, answer.name), schemas, kind)
 
 
-def _both(new: type[Message], old: type[Message], schemas: Schemas, kind: KindSchemas) -> Schema:
-    return {"anyOf": [kind.of(descriptor_of(new)), schemas.of_message(descriptor_of(old))]}
+def _both(old: type[Message], schemas: Schemas, kind: KindSchemas) -> Schema:
+    return {"anyOf": [kind.of(descriptor_of(old)), schemas.of_message(descriptor_of(old))]}
 
 
 def _config(schemas: Schemas, kind: KindSchemas) -> Schema:
-    return _both(pb.TaskPushNotificationConfig, v03.TaskPushNotificationConfig, schemas, kind)
+    return _both(v03.TaskPushNotificationConfig, schemas, kind)
 
 
 def _json(schema: Schema) -> dict[str, Any]:
     return {JSON: {"schema": schema}}
+
+
+# -- types as the JSON schema of 0.3 spells them
+
+_PREFIX: Final = "v0_3."
+_TEXT: Final[Schema] = {"type": "string"}
+_OBJECT: Final[Schema] = {"type": "object"}
+
+
+def _closed(kind: str, member: str, content: Schema) -> Schema:
+    properties = {"kind": {"const": kind}, member: content, "metadata": _OBJECT}
+    return {"type": "object", "required": ["kind", member], "properties": properties}
+
+
+_FILE: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "bytes": {"type": "string", "contentEncoding": "base64"},
+        **dict.fromkeys(("uri", "name", "mimeType"), _TEXT),
+    },
+    "oneOf": [{"required": ["bytes"]}, {"required": ["uri"]}],
+}
+_OWN: Final[Mapping[str, Schema]] = {
+    "Part": {
+        "oneOf": [_closed("text", "text", _TEXT), _closed("file", "file", _FILE), _closed("data", "data", _OBJECT)]
+    },
+}
+"""Types that have another form than their fields."""
+
+
+class KindSchemas:
+    """Adds types to a document, under names of their own."""
+
+    def __init__(self, schemas: Schemas) -> None:
+        self._schemas = schemas
+
+    def of(self, kind: Descriptor) -> Schema:
+        if is_well_known(kind):
+            return self._schemas.of_message(kind)
+        name = _PREFIX + kind.name
+        if name not in self._schemas.components:
+            self._schemas.components[name] = {}  # types may contain themselves
+            self._schemas.components[name].update(_OWN.get(kind.name) or self._members(kind))
+        return {"$ref": f"#/components/schemas/{name}"}
+
+    def _members(self, kind: Descriptor) -> Schema:
+        fields = {KIND_MEMBER(field): field for field in kind.fields}
+        properties: dict[str, Any] = {name: self._field(field) for name, field in fields.items()}
+        required = [name for name, field in fields.items() if is_always_written(field)]
+        if kind.name == "TaskPushNotificationConfig":
+            properties = {"taskId": _TEXT, **{name: of for name, of in properties.items() if name != "name"}}
+            required = ["pushNotificationConfig"]
+        elif kind.name == "Message":
+            properties |= {"referenceTaskIds": {"type": "array", "items": _TEXT}}
+        if constant := KINDS.get(kind.full_name):
+            properties, required = {"kind": {"const": constant["kind"]}, **properties}, ["kind", *required]
+        schema: Schema = {"type": "object", "properties": properties}
+        return {**schema, "required": required} if required else schema
+
+    def _field(self, field: FieldDescriptor) -> Schema:
+        schema = self._one(field)
+        return {"type": "array", "items": schema} if field.is_repeated else schema
+
+    def _one(self, field: FieldDescriptor) -> dict[str, Any]:
+        if field.message_type is not None:
+            return self.of(field.message_type)
+        if field.enum_type is None:
+            plain = self._schemas.of_field(field)
+            return dict(plain["items"]) if field.is_repeated else plain
+        if field.enum_type.full_name == OLD_STATE:
+            return {"type": "string", "enum": [KEBAB_STATES.written(number) for number in v03.TaskState.values()]}
+        return {"type": "string", "enum": ["user", "agent", "unspecified"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -14,24 +14,39 @@ from a2a_gateway import rest
 from a2a_gateway.calls import Calls, Query, Told, query_of, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import HeaderPairs, Reply
-from a2a_gateway.older.v0_3.requests import Request, request_of
-from a2a_gateway.older.v0_3.speech import Ask, Speech
+from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech
+from a2a_gateway.older.v0_3.bodies import OldSpelling
+from a2a_gateway.older.v0_3.requests import Request, request_of, without_tenant
 from a2a_gateway.older.v0_3.speeches import Speeches
-from a2a_gateway.older.v0_3.tenants import without_tenant
 from a2a_gateway.requests.headers import accepted_types, stream_type
+from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
+from a2a_gateway.routing.template import parse
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects.evidence import Dialect
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 from a2a_server.protocol.names import NDJSON
+
+_SERVICE: Final = v03.DESCRIPTOR.services_by_name["A2AService"]
+_CREATE: Final = _SERVICE.methods_by_name["CreateTaskPushNotificationConfig"]
+
+PREFIX: Final = "/v1/"
+
+MORE: Final = (
+    # 0.3.0's own annotation misspells the path that its table has right.
+    Route("POST", parse("/v1/{parent=task/*/pushNotificationConfigs}"), "config", "", _CREATE),
+    # Of the table that compares the transports: no RPC of 0.3 lists tasks.
+    Route("GET", parse("/v1/tasks"), "", "", RPCS["ListTasks"]),
+)
+"""The verb POST of `…:subscribe` is the third: an alias that all versions share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OldRest:
     """Serves every route of the table, in any spelling."""
 
-    speeches: Mapping[Dialect, Speeches]
-    default: Dialect
+    speeches: Mapping[OldSpelling, Speeches]
+    default: OldSpelling
     """The spelling of answers to requests that have none themselves."""
     table: Table
 
@@ -45,10 +60,10 @@ class OldRest:
         wanted = request_of(match, path, parameters, body, calls.options.max_depth)
         streams = wanted.rpc.server_streaming
         kind = (stream_type if streams else calls.profile.unary)(accepted)
-        speeches = self.speeches[wanted.dialect or self.default]
+        speeches = self.speeches[wanted.spelling or self.default]
         message = _message(speeches.plain, wanted, tenant)
         speech = speeches.of(request, message, wanted.value)
-        ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.rules)
+        ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.path)
         if streams:
             return await speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
         told = await speech.answer(ask)
@@ -81,3 +96,8 @@ def _next_page(told: Told, query: Query) -> HeaderPairs:
         return ()
     kept = [(name, value) for name, value in query if name not in {"pageToken", "page_token"}]
     return (("Link", f'<?{urlencode([*kept, ("pageToken", told.message.next_page_token)])}>; rel="next"'),)
+
+
+def routes() -> Table:
+    """The annotations of 0.3's proto, and three lines that only its prose has."""
+    return Table.of([_SERVICE], more=MORE)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.json_v1 import V1
 from tests.unit.gateway.codec.everything import Lists, Loop, Maps, Singles
 
 

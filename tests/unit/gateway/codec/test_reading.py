@@ -8,8 +8,8 @@ from google.rpc.error_details_pb2 import ErrorInfo
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import loads
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError
+from a2a_server.protocol.json_v1 import V1
 from tests.unit.gateway.codec.everything import Choice, Lists, Maps, Optionals, Singles
 
 INT32 = "must be a whole number from -2147483648 to 2147483647"

@@ -10,8 +10,8 @@ from google.rpc.error_details_pb2 import ErrorInfo
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.dialects.v1 import V1
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
 from tests.unit.gateway.codec.everything import Choice, Inner, Lists, Loop, Maps, Optionals, Required, Singles
 
 

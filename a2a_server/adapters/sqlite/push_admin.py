@@ -1,0 +1,103 @@
+"""What operators see of push configs, and do about them (spec: PAID-03)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.sqlite import schema
+from a2a_server.adapters.sqlite.schema import queries
+from a2a_server.adapters.sqlite.writer import unavailable
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.push import ConfigFilter, ConfigStatus
+from a2a_server.ports.store import StoreRefused
+
+_SQL = queries("push.sql")
+
+_EVER, _ALL = -(2**63), 2**63 - 1
+
+
+def status(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+    return [account for _, account in _found(connection, wanted, limit)][:limit]
+
+
+def retry(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
+    found = [
+        (key, account) for key, account in _found(connection, wanted, _ALL) if account.pending or account.parked_ms
+    ]
+    connection.executemany(_SQL["retry"], [(key,) for key, _ in found])
+    return sum(account.pending > 0 for _, account in found)
+
+
+def drop(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
+    found = list(_found(connection, wanted, _ALL))
+    keys = [(key,) for key, _ in found]
+    connection.executemany(_SQL["drop"], keys)
+    connection.executemany(_SQL["dropped"], keys)
+    return sum(account.pending for _, account in found)
+
+
+def _found(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Iterator[tuple[int, ConfigStatus]]:
+    for key in _keys(connection, wanted, limit):
+        tenant, owner, task_id, config_id, wire, *rest = connection.execute(_SQL["account"], (key,)).fetchone()
+        url = pb.TaskPushNotificationConfig.FromString(wire).url
+        account = ConfigStatus(Scope(tenant, owner), task_id, config_id, url, *rest)
+        if account.parked_ms is not None or not wanted.parked:
+            yield key, account._replace(claimed=bool(account.claimed))  # SQLite has no truth of its own
+
+
+def _keys(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Sequence[int]:
+    if wanted.config_id:
+        rows = connection.execute(_SQL["key_of_config"], (wanted.task_id, wanted.config_id, limit)).fetchall()
+    elif wanted.task_id:
+        rows = connection.execute(_SQL["keys_of_task"], (wanted.task_id, limit)).fetchall()
+    else:
+        rows = [] if wanted.parked else connection.execute(_SQL["keys_due"], (_EVER, limit)).fetchall()
+        rows += connection.execute(_SQL["keys_parked"], (_EVER, limit)).fetchall()
+    return [key for (key,) in rows]
+
+
+T = TypeVar("T")
+
+
+class SqlitePushAdmin:
+    """Every call opens the file, does one thing, and lets go of it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        return self._do(partial(status, wanted=wanted, limit=limit), "BEGIN")
+
+    def retry(self, wanted: ConfigFilter) -> int:
+        return self._do(partial(retry, wanted=wanted))
+
+    def drop(self, wanted: ConfigFilter) -> int:
+        return self._do(partial(drop, wanted=wanted))
+
+    def _do(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
+        with schema.refusing(self._path), closing(self._connect()) as connection:
+            schema.check_known(connection, self._path)
+            with _transaction(connection, begin):
+                return work(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self._path.is_file():
+            raise StoreRefused(f"there is no store {self._path}; a server makes it when it starts")
+        return sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=5)
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    try:
+        connection.execute(begin)
+        yield
+        connection.commit()
+    except sqlite3.OperationalError as error:
+        connection.rollback()
+        raise unavailable(error) from error

@@ -1,0 +1,82 @@
+"""What happens to a push config before it is stored: checks, a challenge, sealed secrets (spec: SSRF-02, PAID-06)."""
+
+from __future__ import annotations
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.scope import Scope
+from a2a_server.operations.call import Call
+from a2a_server.operations.push.options import PushOptions
+from a2a_server.ports.push import PushConfig
+from a2a_server.ports.store import Store
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse, task_not_found
+
+MASK = "****"
+INLINE = "configuration.task_push_notification_config."
+
+MOST_CONFIGS = 100
+"""Push configs of one task: each of them gets every event (PUSH-05, LIMT-01)."""
+
+
+class ConfigIntake:
+    """Takes configs in, and opens their secrets again for sending."""
+
+    def __init__(self, options: PushOptions) -> None:
+        self._sender = options.sender
+        self._sealer = options.sealer
+        self._challenges = options.challenge
+
+    def check(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> None:
+        """Refuse a config that the sender would never send to, before anything has happened."""
+        if faults := self._sender.faults(config, prefix):
+            refuse(faults)
+
+    async def challenge(self, config: pb.TaskPushNotificationConfig, call: Call, prefix: str = "") -> None:
+        """Refuse a receiver that does not confirm that it wants webhooks, if that is configured."""
+        if self._challenges and not await self._sender.challenge(PushConfig(config, call.version, call.schemes)):
+            text = "must answer GET with ?validationToken=… by 200 and the token, to show that it wants webhooks"
+            refuse([Violation(f"{prefix}url", text)])
+
+    def seal(self, config: pb.TaskPushNotificationConfig, known: PushConfig | None) -> None:
+        """Seal the secrets of a config whose ids are set.
+
+        A client may write back what it has read, with masks for secrets. Then the secrets of `known` stay.
+        """
+        old = known.config if known is not None else config
+        if known is not None and config.token == MASK:
+            config.token = old.token
+        else:
+            config.token = self._sealer.seal(config.token, _place(config, "token"))
+        if not config.HasField("authentication"):
+            return
+        if known is not None and config.authentication.credentials == MASK:
+            config.authentication.credentials = old.authentication.credentials
+        else:
+            sealed = self._sealer.seal(config.authentication.credentials, _place(config, "credentials"))
+            config.authentication.credentials = sealed
+
+    def open(self, hook: PushConfig) -> PushConfig:
+        """A copy with its secrets in clear text, for the sender alone. Raises `Unsealable`."""
+        config = pb.TaskPushNotificationConfig()
+        config.CopyFrom(hook.config)
+        config.token = self._sealer.open(config.token, _place(config, "token"))
+        if config.HasField("authentication"):
+            sealed = config.authentication.credentials
+            config.authentication.credentials = self._sealer.open(sealed, _place(config, "credentials"))
+        return hook._replace(config=config)
+
+
+def _place(config: pb.TaskPushNotificationConfig, field: str) -> str:
+    """Names the place of a secret, so that it cannot be opened anywhere else."""
+    return f"{config.task_id}\n{config.id}\n{field}"
+
+
+async def find_replaced(store: Store, scope: Scope, config: pb.TaskPushNotificationConfig) -> PushConfig | None:
+    """The config that this one would replace. Refuses one too many."""
+    hooks = await store.configs(scope, config.task_id, "", MOST_CONFIGS)
+    if hooks is None:
+        raise task_not_found(config.task_id)
+    known = next((hook for hook in hooks if hook.config.id == config.id), None)
+    if known is None and len(hooks) == MOST_CONFIGS:
+        text = f"The task has {MOST_CONFIGS} push configs, which is the most it may have. Delete one first."
+        raise A2AError(Reason.OVERLOADED, text, metadata={"taskId": config.task_id})
+    return known

@@ -1,0 +1,177 @@
+"""The draft's JSON, over the descriptors of 1.0 but for parts and push configs (spec: DRFT-02, CONF-23, CONF-55)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import not_
+from typing import Final
+
+from google.protobuf import timestamp_pb2
+from google.protobuf.descriptor import FieldDescriptor
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.codec import Codec, Dialect
+from a2a_server.protocol.codec.compiler import Compiler, Function, has
+from a2a_server.protocol.codec.scalars import boolean, integer
+from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
+from a2a_server.protocol.draft import configs
+from a2a_server.protocol.enums import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE
+from a2a_server.protocol.foreign import IN_DRAFT, of_0_3, of_1_0, snake
+from a2a_server.protocol.v0_3 import parts
+from a2a_server.protocol.v0_3.configs import ID, UNNAMED
+from a2a_server.protocol.v0_3.json import TIME, Spelling
+from a2a_server.protocol.v0_3.parts import Found
+from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, told
+
+_NAMES: Final[Mapping[str, str]] = {
+    **of_1_0(
+        {
+            "ListTasksRequest.status_timestamp_after": "lastUpdatedAfter",
+            "SendMessageConfiguration.return_immediately": "blocking",
+            "SendMessageConfiguration.task_push_notification_config": "pushNotificationConfig",
+        }
+    ),
+    **of_0_3({"FilePart.mime_type": "mediaType"}),
+}
+"""Members that are not called as in the protos."""
+_ALSO: Final[Mapping[str, Sequence[str]]] = {
+    **of_1_0({"ListTaskPushNotificationConfigsRequest.task_id": ("id",)}),
+    **of_0_3({"FilePart.mime_type": ("mimeType", "mime_type")}),
+}
+"""Further names that are read."""
+_ALWAYS: Final = {
+    *of_1_0(dict.fromkeys(("Task.context_id", "SendMessageConfiguration.return_immediately"))),
+    *of_0_3(dict.fromkeys(("AuthenticationInfo.schemes", "PushNotificationConfig.url"))),
+}
+
+
+def _member(field: FieldDescriptor) -> str:
+    return _NAMES.get(field.full_name, json_name(field))
+
+
+def _also(field: FieldDescriptor) -> Sequence[str]:
+    return snake(_member(field)), *_ALSO.get(field.full_name, ())
+
+
+def _is_always_written(field: FieldDescriptor) -> bool:
+    return is_required(field) or field.full_name in _ALWAYS
+
+
+# -- parts: nested as in the 0.3 proto
+
+_PART: Final = descriptor_of(v03.Part)
+
+
+def _part_writer(writers: Compiler) -> Function:
+    write = writers.of(_PART)
+
+    def write_part(part: pb.Part) -> object:
+        legacy = v03.Part()
+        parts.downgrade_into(legacy, part, raw_files=True)
+        return write(legacy)
+
+    return write_part
+
+
+def _part_reader(readers: Compiler) -> Function:
+    read = readers.of(_PART)
+
+    def read_part(value: object, part: pb.Part) -> None:
+        legacy, found = v03.Part(), Found()
+        read(value, legacy)
+        raw = legacy.file.file_with_bytes
+        parts.upgrade_into(part, legacy, "", found)
+        if found:
+            raise told(found, _PART, _DIALECT)
+        if raw:  # these are the bytes themselves, whatever they look like
+            part.raw = raw
+
+    return read_part
+
+
+# -- sends: `blocking` is the opposite of 1.0's member, and a send that does not say it does not wait (CONF-08)
+
+_REQUEST: Final = descriptor_of(pb.SendMessageRequest)
+_CONFIGURATION: Final = descriptor_of(pb.SendMessageConfiguration)
+
+
+def _opposite(value: object) -> bool:
+    return not boolean(value)
+
+
+def _send_reader(readers: Compiler) -> Function:
+    plain = readers.plain(_REQUEST)
+
+    def read(value: object, request: pb.SendMessageRequest) -> None:
+        plain(value, request)
+        if not has(request, "configuration"):
+            request.configuration.return_immediately = True
+        elif not request.configuration.ByteSize():
+            request.ClearField("configuration")
+
+    return read
+
+
+def _configuration_reader(readers: Compiler) -> Function:
+    plain = readers.plain(_CONFIGURATION)
+
+    def read(value: object, configuration: pb.SendMessageConfiguration) -> None:
+        plain(value, configuration)
+        if type(value) is dict and value.get("blocking") is None:
+            configuration.return_immediately = True
+
+    return read
+
+
+# -- `lastUpdatedAfter`, which the draft counts in milliseconds
+
+_FIRST: Final = -62135596800 * 1000
+_LAST: Final = 253402300800 * 1000 - 1
+"""The years 1 to 9999, which timestamps reach from and to."""
+
+
+def _read_milliseconds(value: object, time: timestamp_pb2.Timestamp) -> None:
+    milliseconds = integer(value)
+    if not _FIRST <= milliseconds <= _LAST:
+        raise ValueError
+    time.seconds, rest = divmod(milliseconds, 1000)
+    time.nanos = rest * 1_000_000
+
+
+_FORMS: Final[Mapping[str, Form]] = {
+    "google.protobuf.Timestamp": TIME,
+    **of_0_3({"PushNotificationConfig.id": ID}),
+    **of_1_0(
+        {
+            "ListTasksRequest.status_timestamp_after": Form(
+                None, lambda _: _read_milliseconds, "milliseconds since 1970, such as 1767225600000"
+            ),
+            "Part": Form(_part_writer, _part_reader),
+            "SendMessageConfiguration": Form(None, _configuration_reader),
+            "SendMessageConfiguration.return_immediately": Form(lambda _: not_, lambda _: _opposite),
+            "SendMessageConfiguration.task_push_notification_config": UNNAMED,
+            "SendMessageRequest": Form(None, _send_reader),
+            "TaskPushNotificationConfig": configs.FORM,
+            **configs.REQUESTS,
+        }
+    ),
+}
+_EVENT: Final = pb.TaskStatusUpdateEvent.DESCRIPTOR.full_name
+_DIALECT: Final = Dialect(
+    member=_member,
+    also=_also,
+    always=_is_always_written,
+    constants={_EVENT: {"final": False}},
+    foreign=IN_DRAFT,
+    enums={STATE: DRAFT_STATES, ROLE: DRAFT_ROLES},
+    forms=_FORMS,
+)
+
+DRAFT: Final = Spelling(
+    Codec(_DIALECT, memo_bytes=8 * 2**20),
+    Codec(replace(_DIALECT, constants={_EVENT: {"final": True}}), memo_bytes=2**20),
+    lambda field: renamed(field, DRAFT_SENDS),
+)
+"""On REST and JSON-RPC alike."""

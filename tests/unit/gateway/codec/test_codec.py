@@ -1,0 +1,210 @@
+"""JSON texts are read strictly, and texts that were written before are kept within bounds."""
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import Codec, Dialect, Memo, NotJson, loads
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
+from tests.support.effort import effort
+
+NESTED = [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"a":', b"}]")]
+
+
+def complaint(raw: bytes) -> str:
+    with pytest.raises(NotJson) as caught:
+        loads(raw)
+    assert caught.value.reason is Reason.INVALID_PARAMS
+    return caught.value.message.removeprefix("This is not valid JSON: ")
+
+
+@pytest.mark.req("JSON-12")
+@pytest.mark.parametrize(
+    ("raw", "what"),
+    [
+        (b"", "Input is a zero-length, empty document (line 1, column 1)."),
+        (b"{} x", "unexpected content after document (line 1, column 4)."),
+        (b'{"a":1}{"a":1}', "unexpected content after document (line 1, column 8)."),
+        (b'{\n"a":}', "unexpected character, expected a JSON value (line 2, column 5)."),
+        (b"[1,]", "trailing comma is not allowed (line 1, column 3)."),
+        (b"{'a':1}", "unexpected character, expected a string key (line 1, column 2)."),
+        (b"01", "number with leading zero is not allowed (line 1, column 1)."),
+        (b"NaN", "unexpected character, expected a JSON value (line 1, column 1)."),
+        (b"[Infinity]", "unexpected character, expected a JSON value (line 1, column 2)."),
+        (b"-Infinity", "no digit after sign (line 1, column 2)."),
+        (b"1e400", "number is infinity when parsed as double (line 1, column 1)."),
+        (b'"\\ud800"', "no low surrogate in string (line 1, column 2)."),
+        (b'"\\udfff x"', "invalid high surrogate in string (line 1, column 2)."),
+        (b"\xef\xbb\xbf{}", "UTF-8 byte order mark (BOM) is not supported (line 1, column 1)."),
+        ('"ü"'.encode("latin-1"), "str is not valid UTF-8: surrogates not allowed (line 1, column 1)."),
+        ("{}".encode("utf-16"), "str is not valid UTF-8: surrogates not allowed (line 1, column 1)."),
+    ],
+)
+def test_what_is_no_json_is_refused_with_its_place(raw: bytes, what: str) -> None:
+    assert complaint(raw) == what
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [
+        (b'{"a":1,"a":2}', '"a"'),
+        (b'{"a":1,"a":1}', '"a"'),
+        (b'[{"x":{"b":1,"c":2,"b":1}}]', '"b"'),
+        (b'{"a" : 1, "a":2}', '"a"'),
+        (b'{"a":1,"\\u0061":2}', '"a"'),  # the same name in another spelling
+        (b'{"a":1,"a":"\\u0022\\u0022"}', '"a"'),  # which makes up for the lost quotes
+        (b'{"":1,"":2}', '""'),
+        (b'{"' + b"n" * 50 + b'":1,"' + b"n" * 50 + b'":2}', f'"{"n" * 40}"'),
+    ],
+)
+def test_a_member_given_twice_is_refused(raw: bytes, name: str) -> None:
+    assert complaint(raw) == f"an object holds the member {name} more than once."
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b'{"a":"\\u0022","b":"\\"","c":"x\\\\"}', {"a": '"', "b": '"', "c": "x\\"}),
+        (b'[{"a":1},{"a":1}]', [{"a": 1}, {"a": 1}]),
+        (b' {"a" : {"a" : "a" } }\r\n', {"a": {"a": "a"}}),
+        (b'{"\\u0061\\/":"\\u00e9\\ud83d\\ude00"}', {"a/": "é\U0001f600"}),
+        (b"9007199254740993", 2**53 + 1),
+        (b"18446744073709551615", 2**64 - 1),
+        (b"123456789012345678901234567890", 123456789012345678901234567890.0),
+        (b'"' + b"[" * 100 + b'"', "[" * 100),
+    ],
+)
+def test_what_only_looks_odd_is_read(raw: bytes, value: object) -> None:
+    assert loads(raw) == value
+
+
+@pytest.mark.parametrize(("opening", "closing"), NESTED)
+def test_64_levels_are_read_and_65_are_not(opening: bytes, closing: bytes) -> None:
+    levels = 64 // sum(map(opening.count, (b"[", b"{")))
+    inside = loads(opening * levels + b"1" + closing * levels)
+    while isinstance(inside, dict | list):
+        inside = inside["a"] if isinstance(inside, dict) else inside[0]
+    assert inside == 1
+    for deep in (b"[1]", b"{}"):
+        text = opening * levels + deep + closing * levels
+        assert complaint(text) == "it nests deeper than 64 objects and lists."
+    assert complaint(b"[0," + opening * levels + b"1" + closing * levels + b",2]").startswith("it nests deeper")
+
+
+def test_nesting_is_bounded_before_the_parser_gives_up() -> None:
+    assert complaint(b"[" * 100_000) == "depth limit exceeded (line 1, column 1026)."
+    assert loads(b"[[1]]", max_depth=2) == [[1]]
+    with pytest.raises(NotJson, match="it nests deeper than 1 "):
+        loads(b"[[1]]", max_depth=1)
+
+
+def test_many_brackets_are_no_depth() -> None:
+    assert loads(b"[[],{}," + b"[" * 63 + b"]" * 64)
+    assert complaint(b"[[],{}," + b"[" * 64 + b"]" * 65) == "it nests deeper than 64 objects and lists."
+    assert loads(b"[" + b"{}," * 1000 + b"[]]") == [{}] * 1000 + [[]]
+
+
+TASK = pb.Task(
+    id="t",
+    status={"state": pb.TASK_STATE_COMPLETED},
+    history=[pb.Message(message_id="m", role=pb.ROLE_USER, parts=[{"text": "x"}])],
+    artifacts=[pb.Artifact(artifact_id="a", parts=[{"text": "y"}, {"raw": b"z"}])],
+    metadata={"a": [1, {"b": None}]},
+)
+
+
+SMALLEST = sys.getsizeof(object())
+STEPS = effort(2000, everything=5000)
+
+
+def test_an_event_is_encoded_once() -> None:
+    codec, wire = Codec(Dialect()), TASK.SerializeToString()
+    first = codec.encode_wire(pb.Task, wire)
+    assert first == V1.encode(TASK)
+    assert codec.encode_wire(pb.Task, bytes(bytearray(wire))) is first
+    assert codec.encode_kept(pb.Task.FromString(wire)) is first
+
+
+def test_an_answer_that_was_read_before_is_the_same_text() -> None:
+    codec = Codec(Dialect())
+    first = codec.encode_kept(TASK)
+    assert first == V1.encode(TASK)
+    assert codec.encode_kept(TASK) is first
+    assert codec.encode_kept(pb.Task(id="other")) == V1.encode(pb.Task(id="other"))
+
+
+def test_the_same_bytes_may_be_messages_of_several_kinds() -> None:
+    codec, wire = Codec(Dialect()), pb.GetTaskRequest(tenant="a", id="b").SerializeToString()
+    assert codec.encode_wire(pb.GetTaskRequest, wire) == b'{"tenant":"a","id":"b"}'
+    assert codec.encode_wire(pb.CancelTaskRequest, wire) == b'{"tenant":"a","id":"b"}'
+    assert codec.encode_wire(pb.StringList, wire[:3]) == b'{"list":["a"]}'
+
+
+def test_bytes_that_are_no_message_are_an_error_of_the_answer() -> None:
+    with pytest.raises(A2AError, match="it is no Task") as caught:
+        V1.encode_wire(pb.Task, b"\xff")
+    assert caught.value.reason is Reason.INVALID_AGENT_RESPONSE
+
+
+def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
+    memo = Memo(8 * 500)
+    keys = [(pb.Task, bytes([number]) * 100) for number in range(9)]
+    for key in keys[:8]:
+        memo.put(key, b"x" * 100)
+    assert memo.get(keys[0]) == b"x" * 100
+    memo.put(keys[8], b"y" * 100)
+    assert memo.get(keys[1]) is None
+    assert memo.get(keys[0]) == b"x" * 100
+    assert memo.get(keys[8]) == b"y" * 100
+
+
+def test_the_room_is_never_exceeded() -> None:
+    memo = Memo(10_000)
+    for number in range(1000):
+        memo.put((pb.Task, b"%d" % (number % 300)), b"x" * (number % 700))
+        assert 0 < memo.size <= 10_000
+    memo.put((pb.Task, b"large"), b"x" * 2_000)
+    assert memo.get((pb.Task, b"large")) is None
+
+
+def test_an_entry_put_twice_counts_once() -> None:
+    memo = Memo(10_000)
+    memo.put((pb.Task, b"a"), b"x" * 10)
+    before = memo.size
+    memo.put((pb.Task, b"a"), b"x" * 10)
+    assert memo.size == before
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda: V1.decode(loads(V1.encode(TASK)), pb.Task),
+        lambda: V1.encode_wire(pb.Task, TASK.SerializeToString()),
+        lambda: refused({"history": [{"parts": 1, "metadata": {"a": 1}}] * 5, "id": "t", "nonsense": 1}),
+    ],
+    ids=["round trip", "memo", "refusal"],
+)
+def test_nothing_is_left_behind(step: Callable[[], object]) -> None:
+    def steps(count: int) -> int:
+        for _ in range(count):
+            step()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = steps(500)
+        grown = steps(STEPS) - before
+    finally:
+        tracemalloc.stop()
+    assert grown < STEPS * SMALLEST / 2  # Python itself keeps some memory for the next objects
+
+
+def refused(value: object) -> None:
+    with pytest.raises(A2AError):
+        V1.decode(value, pb.Task)

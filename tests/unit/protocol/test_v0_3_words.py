@@ -1,0 +1,191 @@
+"""The core's complaints, in the words of the client who sent 0.3."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.json_format import ParseDict
+
+from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.domain import validation
+from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.v0_3.calls import CALLS
+from a2a_server.protocol.v0_3.requests import Options
+from a2a_server.protocol.v0_3.words import named, respell
+
+SERVICE = v03.DESCRIPTOR.services_by_name["A2AService"]
+HOOK = {"authentication": {"credentials": "s" * 5_000}, "url": "nowhere", "token": "t" * 5_000}
+
+CASES: list[tuple[str, Any, Callable[..., None], dict[str, Any], list[str]]] = [
+    ("SendMessage", v03.SendMessageRequest, validation.check_send, {}, ["request"]),
+    (
+        "SendStreamingMessage",
+        v03.SendMessageRequest,
+        validation.check_send,
+        {
+            "message": {
+                "role": "ROLE_AGENT",
+                "contextId": "\0",
+                "content": [{}],
+                "metadata": {"x-a2a-compat": {"referenceTaskIds": ["\0"]}},
+            },
+            "configuration": {"historyLength": -1, "acceptedOutputModes": ["x"], "pushNotification": HOOK},
+        },
+        [
+            "request.message_id",
+            "request.content[0]",
+            "configuration.push_notification.authentication.schemes",
+            "request.role",
+            "request.context_id",
+            "request.metadata.x-a2a-compat.referenceTaskIds[0]",
+            "configuration.history_length",
+            "configuration.accepted_output_modes[0]",
+            "configuration.push_notification.url",
+            "configuration.push_notification.token",
+            "configuration.push_notification.authentication.credentials",
+        ],
+    ),
+    (
+        "GetTask",
+        v03.GetTaskRequest,
+        validation.check_get,
+        {"name": "tasks/t", "historyLength": -1},
+        ["history_length"],
+    ),
+    (
+        "CreateTaskPushNotificationConfig",
+        v03.CreateTaskPushNotificationConfigRequest,
+        validation.check_push_create,
+        {"parent": "tasks/t", "configId": "\0", "config": {"pushNotificationConfig": HOOK}},
+        [
+            "config.push_notification_config.authentication.schemes",
+            "config_id",
+            "config.push_notification_config.url",
+            "config.push_notification_config.token",
+            "config.push_notification_config.authentication.credentials",
+        ],
+    ),
+    (
+        "ListTaskPushNotificationConfig",
+        v03.ListTaskPushNotificationConfigRequest,
+        validation.check_push_list,
+        {"parent": "tasks/t", "pageSize": 101},
+        ["page_size"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("rpc", "kind", "check", "request_", "fields"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.req("ERRS-05")
+def test_faults_that_the_core_finds(
+    rpc: str, kind: Any, check: Callable[..., None], request_: dict[str, Any], fields: list[str]
+) -> None:
+    legacy = ParseDict(request_, kind())
+    with pytest.raises(A2AError) as refused:
+        check(CALLS[rpc].request(legacy, Options()))
+    error = respell(refused.value, CALLS[rpc].rpc)
+    assert sorted(fault.field for fault in error.violations) == sorted(fields)
+    for fault in error.violations:
+        assert exists(kind.DESCRIPTOR, fault.field), fault.field
+
+
+def exists(kind: Descriptor, path: str) -> bool:
+    for name in path.split("."):
+        if kind.full_name == "google.protobuf.Struct":
+            return True
+        field = kind.fields_by_name.get(name.partition("[")[0])
+        if field is None:
+            return False
+        kind = field.message_type or kind
+    return True
+
+
+@pytest.mark.parametrize(
+    ("rpc", "core", "spelled"),
+    [
+        ("SendMessage", "message.parts[3].raw", "request.content[3].file.file_with_bytes"),
+        ("SendMessage", "message.parts[3].url", "request.content[3].file.file_with_uri"),
+        ("SendMessage", "message.parts[3].media_type", "request.content[3].file.mime_type"),
+        ("SendMessage", "message.parts[3].filename", "request.content[3].file.name"),
+        ("SendMessage", "message.parts[3].data", "request.content[3].data.data"),
+        ("SendMessage", "message.parts[3].metadata", "request.content[3].metadata"),
+        ("SendMessage", "configuration.return_immediately", "configuration.blocking"),
+        ("SendMessage", "configuration.task_push_notification_config.id", "configuration.push_notification.id"),
+        ("CancelTask", "id", "name"),
+        ("TaskSubscription", "id", "name"),
+        ("GetTaskPushNotificationConfig", "task_id", "name"),
+        ("GetTaskPushNotificationConfig", "id", "name"),
+        ("DeleteTaskPushNotificationConfig", "id", "name"),
+        ("ListTaskPushNotificationConfig", "task_id", "parent"),
+        ("CreateTaskPushNotificationConfig", "task_id", "parent"),
+        ("GetAgentCard", "tenant", "tenant"),
+    ],
+)
+def test_single_fields(rpc: str, core: str, spelled: str) -> None:
+    error = A2AError(
+        Reason.INVALID_PARAMS, f"{core}: no", metadata={"a": "b"}, violations=[Violation(core, "no")], retry_after=1.0
+    )
+    said = respell(error, CALLS[rpc].rpc)
+    assert said.violations == (Violation(spelled, "no"),)
+    assert said.message == f"{spelled}: no"
+    assert (said.reason, said.metadata, said.retry_after) == (error.reason, error.metadata, error.retry_after)
+    assert respell(said, CALLS[rpc].rpc).violations == said.violations  # so faults found here may pass through as well
+
+
+def test_other_errors_pass_as_they_are() -> None:
+    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": "TASK_STATE_CANCELED"}, retry_after=1)
+    told = respell(error, "GetTask")
+    for member in ("reason", "message", "metadata", "violations", "retry_after"):
+        assert getattr(told, member) == getattr(error, member)
+
+
+@pytest.mark.req("CONF-26", "ERRS-05")
+def test_words_are_those_of_0_3() -> None:
+    said = "TASK_STATE_CANCELED, TASK_STATE_WORKING: must hold exactly one of text, raw, url, data"
+    told = "TASK_STATE_CANCELLED, TASK_STATE_WORKING: must hold exactly one of text, file, data"
+    error = A2AError(
+        Reason.INVALID_PARAMS, said, metadata={"state": "TASK_STATE_CANCELED"}, violations=[Violation("x", said)]
+    )
+    spelled = respell(error, "SendMessage")
+    assert (spelled.message, spelled.metadata) == (told, {"state": "TASK_STATE_CANCELLED"})
+    assert spelled.violations == (Violation("x", told),)
+
+
+def test_every_rpc_has_its_words() -> None:
+    error = A2AError(Reason.INVALID_PARAMS, "2 fields", violations=[Violation("other", "no")])
+    for method in SERVICE.methods:
+        assert respell(error, CALLS[method.name].rpc).violations == error.violations
+
+
+def test_errors_bear_the_names_that_official_clients_know() -> None:
+    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": "t"}, retry_after=1.0)
+    said = named(error, "GetTask")
+    assert said.message == "TaskNotFoundError: No such task."
+    assert (said.reason, said.metadata, said.retry_after) == (error.reason, error.metadata, error.retry_after)
+    ours = A2AError(Reason.OVERLOADED, "Too many.")
+    assert named(ours, "GetTask").message == ours.message  # they have no name for it
+
+
+def test_their_names_are_those_of_the_sdk() -> None:
+    theirs = {kind.__name__: number for kind, number in JSON_RPC_ERROR_CODE_MAP.items()}
+    ours = {reason.sdk_type: reason.jsonrpc_code for reason in Reason if reason.sdk_type}
+    assert ours == {name: number for name, number in theirs.items() if name != "JSONParseError"}
+
+
+@pytest.mark.req("LCRD-05")
+def test_a_card_that_is_not_offered_has_the_error_of_one_that_is_missing() -> None:
+    error = A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.", metadata={"a": "b"})
+    told = named(error, "GetExtendedAgentCard")
+    kind = "ExtendedAgentCardNotConfiguredError"
+    assert (told.reason, told.message) == (Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, f"{kind}: {error.message}")
+    assert told.metadata == {"a": "b"}
+    assert named(error, "GetTask").reason is error.reason
+
+
+def test_the_header_of_extensions_has_its_old_name() -> None:
+    error = A2AError(Reason.INVALID_PARAMS, "a2a-extensions: long", violations=[Violation("a2a-extensions", "long")])
+    told = respell(error, "GetAgentCard")
+    assert [fault.field for fault in told.violations] == ["x-a2a-extensions"]
+    assert told.message == "x-a2a-extensions: long"
