@@ -36,7 +36,7 @@ def renewed(text: str, walks: dict[str, Sequence[str]]) -> str:
 def purpose(path: str) -> str:
     """The first sentence of a module's docstring, without the requirements that it serves."""
     about = ast.get_docstring(ast.parse((ROOT / path).read_text("utf-8"))) or ""
-    sentence = " ".join(re.sub(r"\s*\((?:design|spec|docs)\b.*?\)", "", about.split("\n\n")[0]).split()).rstrip(".")
+    sentence = " ".join(re.sub(r"\s*\((?:design|spec|docs|[A-Z]{4}-\d\d)\b.*?\)", "", about.split("\n\n")[0]).split()).rstrip(".")
     return f"{sentence}."
 
 
