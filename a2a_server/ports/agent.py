@@ -40,7 +40,7 @@ class Plan:
     """The skill that the agent chose. It comes back in `TurnRequest.plan`."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)  # a message may hold a secret, and logs must not (XTRA-04)
 class TurnRequest:
     """Everything an agent may know about the message it answers."""
 

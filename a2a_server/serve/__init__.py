@@ -84,7 +84,8 @@ class Doors:
         if not settings.http:
             return cls(grpc=grpc, grpc_at=grpc_at)
         at = Address.parse(settings.http)
-        http = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
+        tls = server_context(settings.tls)  # first, because it may fail
+        http = HttpDoor(at.listen("http"), settings.gateway, tls)
         stack.push_async_callback(http.close)
         return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=Address(at.host, http.port))
 
@@ -207,7 +208,8 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
     """Run the gateway alone, in front of servers elsewhere; yields where it listens."""
     async with AsyncExitStack() as stack:
         at = Address.parse(settings.http)
-        door = HttpDoor(at.listen("http"), settings.gateway, server_context(settings.tls))
+        tls = server_context(settings.tls)  # first, because it may fail
+        door = HttpDoor(at.listen("http"), settings.gateway, tls)
         stack.push_async_callback(door.close)
         address = Address(at.host, door.port)
         channel = channel_of(settings)

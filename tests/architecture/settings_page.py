@@ -33,6 +33,11 @@ One table for each credential. `a2ad token` prints one.
 """
 
 
+def unexplained() -> list[str]:
+    """The settings that have no meaning to print."""
+    return [entry.name for group in groups() for entry in group.entries if not entry.meaning]
+
+
 def page() -> str:
     return "\n".join([HEAD, *_sections()])
 

@@ -25,7 +25,7 @@ async def place(agent: AgentPort, kind: Kind, **options: Any) -> AsyncIterator[t
 async def subscribe(upstream: Upstream, task_id: str, cursor: object = None, **metadata: str) -> UpstreamStream:
     told = {name.replace("_", "-"): (value,) for name, value in metadata.items()}
     if cursor is not None:
-        told["last-event-id"] = (str(cursor),)
+        told["last-event-id"] = cursor if isinstance(cursor, tuple) else (str(cursor),)
     return await upstream.stream(rpc("SubscribeToTask"), pb.SubscribeToTaskRequest(id=task_id), CallContext(told))
 
 

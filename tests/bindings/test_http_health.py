@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.serve import relaying
 from a2a_server.settings import Settings
-from a2a_server.transport.certificates import server_context
 from tests.support.certificates import self_signed
 from tests.support.house import Address, MemoryStore, StartError, Tls
 from tests.support.http import get, house, once, port_of, post, wire
@@ -127,6 +126,11 @@ async def test_mutual_tls_asks_every_client_for_its_certificate(ca: trustme.CA, 
                 await once(port_of(server), get("/healthz"), tls=stranger)
 
 
+async def start(tls: Tls) -> None:
+    async with house(Stage().agent, tls=tls):
+        pytest.fail("it serves")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -139,14 +143,14 @@ async def test_mutual_tls_asks_every_client_for_its_certificate(ca: trustme.CA, 
         (lambda tls: replace(tls, client_ca=tls.cert.replace("both", "none")), "tls.client_ca: cannot read"),
     ],
 )
-def test_files_that_do_not_do_are_named(tls: Tls, change: Callable[[Tls], Tls], message: str) -> None:
+async def test_files_that_do_not_do_are_named(tls: Tls, change: Callable[[Tls], Tls], message: str) -> None:
     with pytest.raises(StartError, match=message):
-        server_context(change(tls))
+        await start(change(tls))
 
 
-def test_a_key_with_a_password_does_not_ask_for_it(tls: Tls, tmp_path: Path) -> None:
+async def test_a_key_with_a_password_does_not_ask_for_it(tls: Tls, tmp_path: Path) -> None:
     """On a terminal OpenSSL would, and the start would hang."""
-    key = serialization.load_pem_private_key(Path(tls.key).read_bytes(), None)
+    key = serialization.load_pem_private_key(Path(tls.key).read_bytes(), None)  # noqa: ASYNC240 - once
     locked = key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -154,15 +158,15 @@ def test_a_key_with_a_password_does_not_ask_for_it(tls: Tls, tmp_path: Path) -> 
     )
     (tmp_path / "locked.pem").write_bytes(locked)
     with pytest.raises(StartError, match=r"tls\.key: '.*' is encrypted; give it without a passphrase"):
-        server_context(replace(tls, key=str(tmp_path / "locked.pem")))
+        await start(replace(tls, key=str(tmp_path / "locked.pem")))
 
 
-def test_a_key_that_is_too_short_for_https_is_named(tmp_path: Path) -> None:
+async def test_a_key_that_is_too_short_for_https_is_named(tmp_path: Path) -> None:
     """gRPC's own library takes it."""
     short = rsa.generate_private_key(65537, 1024)  # noqa: S505 - that is the point
     files = self_signed(tmp_path, short)
     with pytest.raises(StartError, match=r"tls\.cert: '.*' is refused by OpenSSL: its key is too short"):
-        server_context(files)
+        await start(files)
 
 
 # -- addresses

@@ -159,7 +159,7 @@ async def test_a_target_may_be_an_absolute_url(port: int) -> None:
     """As proxies send it (RFC 9112, 3.2.2)."""
     assert (await once(port, get("http://a.example/healthz"))).json == {"status": "alive"}
     assert (await once(port, get("http://a.example/tasks?pageSize=x"))).status == 400
-    assert (await once(port, post("http://a.example", b"{}"))).json["error"]["code"] == -32600
+    assert (await once(port, post("http://a.example/", b"{}"))).json["error"]["code"] == -32600
     assert (await once(port, post("http://a.example/message:send"))).status == 200
 
 

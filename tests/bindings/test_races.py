@@ -11,7 +11,6 @@ from typing import cast
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.call import StreamOperation
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
@@ -32,7 +31,7 @@ from tests.bindings.actors import (
     says,
     status,
 )
-from tests.support.house import MOVES, TERMINAL, Core, InputTimeouts, Limits, fold, millis
+from tests.support.house import MOVES, TERMINAL, Core, InputTimeouts, Limits, StreamOperation, fold, millis
 from tests.support.world import World, say, serving
 
 LIMITS = Limits(

@@ -15,7 +15,6 @@ from google.rpc import status_pb2
 
 from a2a_gateway.upstream import CallContext, Upstream
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.rpc.subscribe import cursor_of
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.records import Entry
 from a2a_server.ports.store import Store
@@ -367,10 +366,13 @@ async def test_a_cursor_is_a_number(cursor: str) -> None:
     assert fault == "must be the number of an event that a stream has shown, such as 17, or 0"
 
 
-def test_cursors_that_differ_are_refused() -> None:
-    assert cursor_of(("007", "", "007")) == 7
-    with pytest.raises(Exception, match="must be the number of an event"):
-        cursor_of(("7", "8"))
+async def test_cursors_that_differ_are_refused() -> None:
+    async with place(echo(), "local") as (_, upstream):
+        fault = await fault_of(upstream, "nowhere", ("7", "8"))
+        assert fault == "must be the number of an event that a stream has shown, such as 17, or 0"
+        same = await subscribe(upstream, "nowhere", ("007", "", "007"))
+        refusal = await refused_by(read(same))
+        assert refusal.code == code.NOT_FOUND
 
 
 @pytest.mark.req("RPLY-02", "ERRS-05")

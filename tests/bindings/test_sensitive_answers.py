@@ -16,13 +16,11 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import text_part, tool_result_part
-from a2a_server.operations.turns.idempotency import fingerprint
-from a2a_server.operations.turns.turn_input import TurnInput, recovered
 from a2a_server.ports.store import Store
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, at_rest, until
 from tests.support.calls import key
 from tests.support.guard import Guard, answer, asked
-from tests.support.house import REDACTED, REPLAY
+from tests.support.house import REDACTED, REPLAY, TurnInput, fingerprint, recovered
 from tests.support.stage import texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 

@@ -29,7 +29,7 @@ from a2a_server.domain.reducer import apply_status, fold
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import Policy as WebhookPolicy
-from a2a_server.operations.call import Call, Entries, UnaryOperation
+from a2a_server.operations.call import Call, Entries, StreamOperation, UnaryOperation
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.configs import MOST_CONFIGS
@@ -37,8 +37,9 @@ from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.idempotency import fingerprint
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
-from a2a_server.operations.turns.turn_input import TurnInput
+from a2a_server.operations.turns.turn_input import TurnInput, recovered
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
@@ -90,6 +91,7 @@ __all__ = [
     "SqliteStore",
     "StartError",
     "StaticAuthenticator",
+    "StreamOperation",
     "StreamOptions",
     "SystemClock",
     "TaskFilter",
@@ -104,9 +106,11 @@ __all__ = [
     "apply_status",
     "artifact_event",
     "create_app",
+    "fingerprint",
     "fold",
     "millis",
     "put_request",
+    "recovered",
     "required_violations",
     "schema",
     "status_event",

@@ -22,8 +22,7 @@ from typing import Any, Final, cast
 import grpc
 
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.transport.grpc import peer
-from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
+from a2a_server.transport.grpc.servicer import Context, Handler, Streaming, Unary, refuse_call
 
 _grpc: Final[Any] = import_module("grpc._cython.cygrpc")
 
@@ -140,5 +139,5 @@ class Acceptor:
     async def _enter(self, context: Context) -> None:
         if self._open >= self._most:
             text = f"The server has {self._most} calls open, the most it may have."
-            await peer.refuse(context, A2AError(Reason.OVERLOADED, text, retry_after=1), "1.0.1")
+            await refuse_call(context, A2AError(Reason.OVERLOADED, text, retry_after=1), "1.0.1")
         self._open += 1

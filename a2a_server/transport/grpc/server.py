@@ -16,8 +16,7 @@ from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.certificates import server_credentials
 from a2a_server.transport.grpc.accepting import Acceptor, core_of, is_wrapped
-from a2a_server.transport.grpc.peer import Handler
-from a2a_server.transport.grpc.servicer import Servicer
+from a2a_server.transport.grpc.servicer import Handler, Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.options import GrpcOptions, Tls
 

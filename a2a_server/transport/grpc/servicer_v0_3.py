@@ -24,8 +24,17 @@ from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate, refuse_tenant
 from a2a_server.protocol.v0_3.messages import downgrade_item
 from a2a_server.protocol.v0_3.requests import DEFAULT, Options
 from a2a_server.protocol.v0_3.words import named, respell
-from a2a_server.transport.grpc import peer
-from a2a_server.transport.grpc.peer import Context, Handler, Streaming, Unary
+from a2a_server.transport.grpc.servicer import (
+    Context,
+    Handler,
+    Streaming,
+    Unary,
+    cutter,
+    handlers_of,
+    metadata_of,
+    peer_names_of,
+    refuse_call,
+)
 from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, decode
 
 CODES: Final[ErrorCodes] = "1.0.0"
@@ -81,7 +90,7 @@ class LegacyServicer:
 
     def handlers(self, service: ServiceDescriptor) -> Mapping[str, Handler]:
         """Serve all RPCs of a service, by their full names."""
-        return peer.handlers(service, self._unary, self._streaming)
+        return handlers_of(service, self._unary, self._streaming)
 
     def _unary(self, method: MethodDescriptor) -> Unary:
         rpc, call = method.name, CALLS[method.name]
@@ -95,7 +104,7 @@ class LegacyServicer:
                 reply = await ask(call, call.request(legacy, self._options), asked.credentials)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
-                await peer.refuse(context, named(respell(error, call.rpc), call.rpc), CODES)
+                await refuse_call(context, named(respell(error, call.rpc), call.rpc), CODES)
             if metadata := asked.answer(reply.metadata):
                 await context.send_initial_metadata(metadata)
             return answer.SerializeToString()
@@ -132,14 +141,14 @@ class LegacyServicer:
                     async for item in items:
                         yield item
             except A2AError as error:
-                await peer.refuse(context, named(respell(error, call.rpc), call.rpc), CODES)
+                await refuse_call(context, named(respell(error, call.rpc), call.rpc), CODES)
 
         return handle
 
     async def _items(self, call: Call, request: Message, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
         stream = await self._pipeline.stream(call.rpc, request, asked.credentials, spoken=LEGACY)
         place, metadata = stream.place, asked.answer(stream.metadata)
-        place.cut = peer.cutter(context, place, CODES)
+        place.cut = cutter(context, place, CODES)
         try:
             async with aclosing(stream.items) as batches:
                 async for entries in batches:
@@ -166,9 +175,9 @@ class LegacyServicer:
         return legacy
 
     def _asked(self, call: Call, legacy: Message, context: Context) -> Asked:
-        metadata = peer.metadata_of(context)
+        metadata = metadata_of(context)
         spellings = [name for name in (OLD_EXTENSIONS, EXTENSIONS) if name in metadata]
         if listed := [uris for name in spellings for uris in metadata[name]]:
             metadata[EXTENSIONS] = tuple(listed)
         metadata[SCHEMES] = tuple(call.schemes(legacy))
-        return Asked(Credentials(metadata, peer.names_of(context) if self._peer_names else ()), spellings)
+        return Asked(Credentials(metadata, peer_names_of(context) if self._peer_names else ()), spellings)

@@ -33,6 +33,9 @@ MOST_HEADERS = 100
 
 _END = b"\r\n\r\n"
 _BESIDE = len(": \r\n")
+_BLANK = ord(" ")
+_SHORT = MOST_HEADERS * _BESIDE
+"""A head of so few bytes cannot have too much of anything."""
 _LINE_ROOM = 64
 """What the first line of a request may have beside its URL: the method and the version."""
 
@@ -122,6 +125,8 @@ class Connection(asyncio.Protocol):
         self._heard = True
         if not self._in_head:
             self._behind += len(data)
+        elif not self._head and 0 < (end := data.find(_END)) <= _SHORT and data[0] > _BLANK:  # one short head, as most
+            self._in_head, self._behind = False, len(data) - end - len(_END)
         elif (fault := self._scan(data)) is not None:
             self.refuse(fault)
             return
@@ -136,7 +141,7 @@ class Connection(asyncio.Protocol):
         size = self._head - len(self._tail) + (len(text) if end < 0 else end)
         if size > self._bounds.most_head_bytes:
             return self._too_large(text)
-        if size > MOST_HEADERS * _BESIDE and text.count(b"\r\n", 0, end) > MOST_HEADERS:
+        if size > _SHORT and text.count(b"\r\n", 0, end) > MOST_HEADERS:
             return too_many_headers()
         if end < 0:
             self._head, self._tail = size, text[1 - len(_END) :]
@@ -270,12 +275,10 @@ def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
     """Refuse a URL or headers that are too large (DOOR-04)."""
     if len(request.raw_path) > options.max_url_bytes:
         raise url_too_long(options)
-    raw, total = request.raw_headers, 0
-    for name, value in raw:
-        size = len(name) + len(value)
-        if size > options.max_header_bytes and max(len(name), len(value)) > options.max_header_bytes:
-            raise A2AError(Reason.HEADERS_TOO_LARGE, f"A header may have at most {options.max_header_bytes} bytes.")
-        total += size
+    raw, most = request.raw_headers, options.max_header_bytes
+    total = sum([len(name) + len(value) for name, value in raw])
+    if total > most and any(len(name) > most or len(value) > most for name, value in raw):
+        raise A2AError(Reason.HEADERS_TOO_LARGE, f"A header may have at most {most} bytes.")
     if total + _BESIDE * len(raw) > options.max_header_total_bytes:
         raise headers_too_large(options)
     if len(raw) > MOST_HEADERS:

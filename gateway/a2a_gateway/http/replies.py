@@ -23,6 +23,7 @@ NextHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _STATUS_LINES: Final = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 _BODILESS: Final = frozenset({204, 304})
+_WITH_BODY: Final = frozenset(_STATUS_LINES.keys() - _BODILESS)
 _SLICE: Final = 256 * 1024
 """How much of a long text a transport holds at once: over TLS that is a copy."""
 
@@ -69,12 +70,9 @@ class Reply(web.Response):
             and request.keep_alive
             and super().keep_alive is None
             and request.method != hdrs.METH_HEAD
-            and self.status in _STATUS_LINES
-            and self.status not in _BODILESS
-            and isinstance(self.body, bytes)
-            and not self.compression
-            and not self.has_cookies
-            and not announces(request)
+            and self.status in _WITH_BODY
+            and type(self.body) is bytes
+            and not (self.compression or self.has_cookies or announces(request))
         )
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -91,7 +89,11 @@ class Reply(web.Response):
 
 def announces(request: web.BaseRequest) -> bool:
     """Whether anybody wants to be told before an answer is sent."""
-    return isinstance(request, web.Request) and any(app.on_response_prepare for app in request.match_info.apps)
+    if isinstance(request, web.Request):
+        for app in request.match_info.apps:
+            if app.on_response_prepare:
+                return True
+    return False
 
 
 async def announce(request: web.BaseRequest, response: web.StreamResponse) -> None:

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from a2a_server.operations.services import Ids
+from tests.support.house import Ids
 
 
 @pytest.mark.req("CTX-07")

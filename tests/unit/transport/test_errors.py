@@ -9,7 +9,7 @@ from google.rpc import code_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason, Violation
-from a2a_server.transport.grpc.peer import abort_of
+from a2a_server.transport.grpc.servicer import abort_of
 from tests.unit.transport.doors import Door, failing, failing_stream, open_door, refusal_of, refused
 
 A2A, OURS = "a2a-protocol.org", "a2a-server"
