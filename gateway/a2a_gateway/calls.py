@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from aiohttp import HttpVersion11, hdrs, web
-from google.api import annotations_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -25,7 +23,7 @@ from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
-from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, is_read
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, deadline_exceeded, refuse
 from a2a_server.protocol.names import CURSOR, CURSOR_HEADER, CURSOR_PARAMETER, VERSION, VERSION_HEADER
@@ -80,7 +78,7 @@ class Calls:
             told = self.cards.with_doors(told, self.proxies.base(request))
         extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
         codec = self.profile.codec
-        encode = codec.encode_kept if reads(method) else codec.encode
+        encode = codec.encode_kept if is_read(method) else codec.encode
         return Told(encode(told), told, extra)
 
     def fields(self, request: web.BaseRequest, answer: UpstreamAnswer) -> Sequence[tuple[str, str]]:
@@ -121,12 +119,6 @@ class Calls:
             raise deadline_exceeded(0)
         peer = self.proxies.client(request) if self.proxies.trusted else request.remote or ""
         return CallContext(found.metadata, found.timeout, peer, found.binary, profile.spoken)
-
-
-@lru_cache(maxsize=256)
-def reads(method: MethodDescriptor) -> bool:
-    """Whether a call changes nothing, so that its answer may well be given again."""
-    return bool(method.GetOptions().Extensions[annotations_pb2.http].WhichOneof("pattern") == "get")
 
 
 def _sendable(name: str, value: str) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from aiohttp import hdrs, web
-from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.calls import Calls, query_of, read_body, versions_asked
 from a2a_gateway.http import frames
@@ -14,14 +12,12 @@ from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind, content_of
 from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
-from a2a_gateway.routing.annotations import Route
+from a2a_gateway.routing.annotations import Route, is_public
 from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.options import GatewayOptions
-
-DISCOVERY = "a2a_server.discovery.v1.Discovery"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +31,7 @@ class Rest:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         route, _ = match = self.table.match(request.method, path)
         method, accepted = route.method, accepted_types(request.headers)
-        public = _is_public(method)
+        public = is_public(method)
         profile = self.calls.profile
         kind = (stream_type if method.server_streaming else profile.unary)(None if public else accepted)
         parameters = query_of(query)
@@ -70,12 +66,6 @@ def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Rep
     allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
     kind = profile.refusal(accepted_types(request.headers))
     return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
-
-
-@lru_cache(maxsize=256)
-def _is_public(method: MethodDescriptor) -> bool:
-    """Whether what a call answers may be read, and kept, by anybody."""
-    return bool(method.containing_service.full_name == DISCOVERY)
 
 
 def _as_a2a(error: Exception) -> Exception:

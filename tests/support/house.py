@@ -19,9 +19,9 @@ from a2a_server.adapters.sqlite import SqliteStore, schema
 from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.agents.output import LINGER
-from a2a_server.domain.addresses import Addresses
 from a2a_server.domain.checkers import required_violations
 from a2a_server.domain.events import artifact_event, millis, status_event, text_part
+from a2a_server.domain.hosts import Addresses
 from a2a_server.domain.input_requests import REDACTED, UNDECLARED, InputRequest, put_request
 from a2a_server.domain.lifecycle import INTERRUPTED, MOVES, TERMINAL
 from a2a_server.domain.paging import Position, TaskFilter
