@@ -37,9 +37,9 @@ from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.exchange import TurnInput, recovered
 from a2a_server.operations.turns.idempotency import fingerprint
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
-from a2a_server.operations.turns.turn_input import TurnInput, recovered
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
