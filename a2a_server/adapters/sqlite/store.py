@@ -80,8 +80,8 @@ class SqliteStore:
     def _read(self, work: _Work[T]) -> T:
         """Read on the event loop.
 
-        A point read takes microseconds, and a thread would take fifty times as long. It never waits, because in WAL mode
-        writers do not block readers.
+        A point read takes microseconds, and a thread would take fifty times as long. It never waits, because in WAL
+        mode writers do not block readers.
         """
         if self._reader is None:
             raise StoreUnavailable("the store is closed")
