@@ -21,8 +21,7 @@ from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.jsonrpc import JsonRpc
 from a2a_gateway.older.draft.doors import DraftDoors
-from a2a_gateway.older.v0_3.cards import OldCards
-from a2a_gateway.older.v0_3.doors import OldDoors, Place
+from a2a_gateway.older.v0_3.doors import OldCards, OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.rest import PREFIX
 from a2a_gateway.openapi.document import OpenApiPage
