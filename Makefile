@@ -43,8 +43,7 @@ test-all: .venv/.dev clients ## all doors, stores and faults, with coverage, the
 
 test-compiled: compiled ## run what tests the server from outside against compiled modules
 	cd $(FAST) && ../../$(PYTEST) -p no:cacheprovider \
-		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e \
-		tests/property/test_task_writer.py $(ARGS)
+		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e tests/property/test_task_writer.py $(ARGS)
 
 gen: .venv/.dev ## make generated/ from proto/
 	$(BIN)/python proto/generate.py

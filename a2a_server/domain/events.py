@@ -1,6 +1,6 @@
-"""Making events, and reading off what they mean for whoever waits for them (spec: STAT-04, CONF-06, BLK-02).
+"""Makes events, and reads from them what they mean (spec: STAT-04, CONF-06, BLK-02, GEN-08).
 
-Messages are filled in place, and submessages held while they are: constructors and repeated paths cost twice as much.
+Messages are filled in place, because nested constructors cost twice as much.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import AUTH, INPUT, STOPPING, TERMINAL
 
 REASON_KEY = "reason"
-"""Where a status message says why the server, and not the agent, ended the task."""
+"""The key in a status message's metadata that says why the server, and not the agent, ended the task."""
 
 IN_BAND_KEY = "inBand"
-"""Where an AUTH_REQUIRED status update says that the credential comes in a message, so that streams may close."""
+"""The key in an AUTH_REQUIRED update's metadata that says the credential comes in a message: streams may close."""
 
 Metadata = Mapping[str, Any] | struct_pb2.Struct
 
@@ -109,12 +109,12 @@ def millis(stamp: Timestamp) -> int:
 
 
 def next_status_ms(previous_ms: int, now_ms: int) -> int:
-    """The time of a task's next status: now, unless the clock was set back (STAT-04)."""
+    """The time of a task's next status: now, but never earlier than the one before (STAT-04)."""
     return max(previous_ms, now_ms)
 
 
 def on_the_wire(event: pb.StreamResponse) -> bool:
-    """Whether readers are shown this log entry; messages that joined the history are not for them (STRM-03)."""
+    """Whether streams show this log entry. They do not show messages that joined the history (STRM-03)."""
     return not event.HasField("message")
 
 
@@ -145,13 +145,13 @@ def closes_stream(event: pb.StreamResponse, *, keep_open_on_input: bool = False)
 
 
 def _in_band(event: pb.StreamResponse) -> bool:
-    # Membership first: reading a missing key of a protobuf map would insert it.
+    # Test first: reading a missing key of a protobuf map inserts it.
     fields = event.status_update.metadata.fields
     return bool(IN_BAND_KEY in fields and fields[IN_BAND_KEY].bool_value)
 
 
 def reason_of(status: pb.TaskStatus) -> str:
-    """Why the server itself ended the task; "" for everything an agent says."""
+    """Why the server itself ended the task; "" if the agent set the status."""
     if not status.HasField("message"):  # most have none, and are spared the way to its metadata
         return ""
     fields = status.message.metadata.fields
@@ -181,7 +181,7 @@ def wrap(field: int, content: bytes) -> bytes:
 
 
 def unwrap(message: bytes) -> tuple[int, bytes]:
-    """Take apart what `wrap` puts together."""
+    """The field number and the content of a message that `wrap` made."""
     start = 1
     while message[start] & _MORE:
         start += 1

@@ -1,8 +1,9 @@
-"""Input requests: what a task asks for by id, and what clients answer, as 1.0 carries them (spec: XTRA, EXTN-07).
+"""Input requests: questions with an id, and their answers, as 1.0 carries them (spec: XTRA, EXTN-07).
 
-A question is an input request if its message lists the extension and says in its metadata, under the extension's URI,
+A question is an input request if its message lists the extension and its metadata has, under the extension's URI,
 `{"inputRequest": {"kind": "input-request", "requestId", "prompt", "sensitive"}}`. The answer is a tool result: a data
 part `{"toolUseId", "result"}` marked by the part metadata `{"partKind": "tool-result"}` under the same URI.
+An answer to a sensitive question is for the agent alone: of it only `redacted` is stored (XTRA-04).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ UNDECLARED: Final = (
     f"an input request needs the extension {INPUT_REQUEST_URI}, which the card does not declare; "
     "give the Agent extensions=[INPUT_REQUESTS], or set input_request_extension"
 )
-"""What an agent is told that makes one all the same (EXTN-01)."""
+"""The error for an agent that makes one without declaring the extension (EXTN-01)."""
 
 TOOL_RESULT: Final = "tool-result"
 TOOL_USE: Final = "tool-use"
@@ -42,14 +43,14 @@ class InputRequest(NamedTuple):
     request_id: str
     prompt: str = ""
     sensitive: bool = False
-    """Whether the answer is for the agent's eyes only (XTRA-04)."""
+    """Whether the answer is for the agent alone (XTRA-04)."""
 
 
 class ToolResult(NamedTuple):
-    """What a part of a message answers."""
+    """An answer, in a part of a message."""
 
     part: int
-    """The place of the part."""
+    """The index of the part."""
     tool_use_id: str
     value: struct_pb2.Value
 
@@ -121,7 +122,7 @@ def kind_of(part: pb.Part) -> str:
 
 
 def results_in(message: pb.Message) -> Iterator[ToolResult]:
-    """All tool results of a message; what lacks its id has an empty one."""
+    """All tool results of a message. One without an id has an empty id."""
     for index, part in enumerate(message.parts[:]):
         if kind_of(part) == TOOL_RESULT:
             content = part.data.struct_value
@@ -130,7 +131,7 @@ def results_in(message: pb.Message) -> Iterator[ToolResult]:
 
 
 def check_answer(status: pb.TaskStatus, message: pb.Message) -> None:
-    """Refuse results for something else than what the task asks for (XTRA-02). Words are welcome all the same."""
+    """Refuse results for any other request than the open one (XTRA-02). Answers in plain text are allowed."""
     request = open_request(status)
     if request is None or not request.request_id:
         return
@@ -147,7 +148,7 @@ def _complaint(result: ToolResult, request: InputRequest) -> str:
 
 
 def _member(fields: struct_pb2.Struct, name: str) -> struct_pb2.Value:
-    """Membership first: reading a missing key of a protobuf map would insert it."""
+    """Test first: reading a missing key of a protobuf map inserts it."""
     return fields.fields[name] if name in fields.fields else struct_pb2.Value()
 
 
@@ -156,11 +157,11 @@ _REDACTED_VALUE: Final = struct_pb2.Value(string_value=REDACTED)
 
 
 def kept_of(task: pb.Task, message: pb.Message) -> pb.Message | None:
-    """What to keep in place of a message to this task; None when the message itself may be kept.
+    """What to store instead of a message to this task; None when the message itself may be stored.
 
-    Whatever answers a sensitive request is withheld as a whole: a client that knows nothing of the extension puts the
-    value into its text. Once the request is no longer open, results for it are recognised by its id, and an answer in
-    words that is sent again by its own.
+    Every message that answers a sensitive request is redacted as a whole, because a client that does not know the
+    extension puts the value into its text. After the request was answered, a result for it is recognised by the
+    request's id, and a repeated text answer by its message id.
     """
     request = open_request(task.status)
     if request is None:
@@ -169,7 +170,7 @@ def kept_of(task: pb.Task, message: pb.Message) -> pb.Message | None:
 
 
 def sensitive_request(history: Iterable[pb.Message], message: pb.Message) -> InputRequest | None:
-    """The sensitive request of these messages for which the message holds a result."""
+    """The sensitive request in the history for which the message holds a result."""
     ids = {result.tool_use_id for result in results_in(message)}
     if not ids:
         return None
@@ -178,7 +179,7 @@ def sensitive_request(history: Iterable[pb.Message], message: pb.Message) -> Inp
 
 
 def answered_before(history: Iterable[pb.Message], message: pb.Message) -> InputRequest | None:
-    """The request that a message of this id has answered already, if it was the next thing said."""
+    """The request that an earlier message with the same id answered, directly after it was asked."""
     asked = None
     for said in history:
         if said.role == pb.ROLE_AGENT:
@@ -191,7 +192,7 @@ def answered_before(history: Iterable[pb.Message], message: pb.Message) -> Input
 
 
 def redacted(message: pb.Message, request: InputRequest) -> pb.Message:
-    """The same message with nothing of what its client has put into it, but its ids and the form of the answer."""
+    """The message without its content: only its ids and the form of the answer are left."""
     kept = pb.Message(
         message_id=message.message_id,
         context_id=message.context_id,

@@ -1,4 +1,4 @@
-"""The life of a task: which states there are, and which may follow which (spec: STAT-01, STAT-02, "Task states")."""
+"""The life of a task: its states, and which state may follow which (spec: STAT-01, STAT-02, "Task states")."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ STOPPING: Final = INTERRUPTED | TERMINAL
 
 _COLUMNS = (SUBMITTED, WORKING, INPUT, AUTH, COMPLETED, FAILED, CANCELED, REJECTED)
 
-# STAT-02, row by row. WORKING may repeat (progress), INPUT and AUTH too (a new question); nothing goes back to
-# SUBMITTED, and no new task is CANCELED, because there was nothing to cancel.
+# STAT-02, row by row. WORKING may repeat (progress), and so may INPUT and AUTH (a new question). No state goes back to
+# SUBMITTED. A new task cannot be CANCELED, because there was nothing to cancel.
 _ROWS: Mapping[int | None, str] = {
     #          SUBM WORK INPT AUTH COMP FAIL CANC REJE
     None:      "Y    Y    Y    Y    Y    Y    -    Y",
@@ -51,7 +51,7 @@ _NOWHERE: frozenset[int] = frozenset()
 
 
 def may_move(old: int | None, new: int) -> bool:
-    """Whether the table allows it; states that the table does not know go nowhere."""
+    """Whether the table allows this change. From an unknown state none is allowed."""
     return new in MOVES.get(old, _NOWHERE)
 
 
@@ -60,5 +60,5 @@ def is_terminal(state: int) -> bool:
 
 
 def is_stopping(state: int) -> bool:
-    """Whether a turn ends with this state: the task is over, or waits for the client (BLK-02, CONF-07)."""
+    """Whether this state ends a turn: the task is over, or waits for the client (BLK-02, CONF-07)."""
     return state in STOPPING

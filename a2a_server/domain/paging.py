@@ -1,7 +1,7 @@
 """Opaque page cursors, bound to the caller and the filters they were issued for (spec: LIST-04, LIST-15).
 
-A cursor is base64url(MAC ‖ position). The MAC covers the list, the caller, the filters and the position, so a cursor
-of another caller, of other filters or of another list is no better than a random one, and tells no more.
+A cursor is base64url(MAC ‖ position). The MAC covers the list, the caller, the filters and the position. So a cursor of
+another caller, list or filter is refused like a random text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def seal(secret: bytes, scope: Scope, filter: TaskFilter, position: Position) ->
 
 
 def unseal(secret: bytes, scope: Scope, filter: TaskFilter, token: str) -> Position:  # noqa: A002 - as above
-    """The position inside a cursor, or a refusal that says nothing about why."""
+    """The position inside a cursor. Refuses every other token, without saying why."""
     place = _unseal(secret, _task_list(scope, filter), token)
     return Position(int.from_bytes(place[:_TIME_SIZE], signed=True), _text(place[_TIME_SIZE:]))
 
@@ -76,7 +76,7 @@ def _unseal(secret: bytes, which: tuple[str, ...], token: str) -> bytes:
     except ValueError:
         _refuse()
     place = sealed[_MAC_SIZE:]
-    # Tokens are compared, not MACs: of the spellings that base64 has for the same bytes only ours is good.
+    # Compare tokens, not MACs: base64 has several spellings for the same bytes, and only ours is accepted.
     if not hmac.compare_digest(token, _seal(secret, which, place)):
         _refuse()
     return place
@@ -85,13 +85,13 @@ def _unseal(secret: bytes, which: tuple[str, ...], token: str) -> bytes:
 def _mac(secret: bytes, which: tuple[str, ...], place: bytes) -> bytes:
     digest = blake2b(key=secret, digest_size=_MAC_SIZE)
     for member in (*map(_bytes, which), place):
-        digest.update(len(member).to_bytes(4))  # with lengths, no two lists of members look alike
+        digest.update(len(member).to_bytes(4))  # with the lengths, no two lists of members give the same bytes
         digest.update(member)
     return digest.digest()
 
 
 def _bytes(text: str) -> bytes:
-    # An owner's name comes from outside and need not be sound Unicode; it only has to be told from others.
+    # An owner's name comes from outside and may be invalid Unicode. It only has to differ from other names.
     return text.encode(errors="surrogatepass")
 
 

@@ -1,7 +1,7 @@
-"""The task as the sum of its events, one at a time or all at once (spec: ARTF-01 to ARTF-04, GEN-08, GEN-09).
+"""Applies events to a task, and trims tasks for answers (spec: ARTF-01 to ARTF-04, GEN-08, GEN-09, HIST-01 to HIST-04).
 
-The head (status, history) and the artifacts are kept apart, because a chunk must cost the same however long the
-history is. Serialised one after the other they parse as the whole task: protobuf concatenates.
+The head (status, history) and the artifacts are kept apart, so that a chunk costs the same however long the history is.
+Protobuf lets serialised messages be joined: the bytes of both, one after the other, parse as the whole task.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from a2a_server.domain.lifecycle import INTERRUPTED
 
 
 def apply_status(head: pb.Task, status: pb.TaskStatus) -> None:
-    """Set the status; a question that was waiting joins the history, a progress message does not (GEN-09)."""
+    """Set the status. A question that was waiting joins the history; a progress message does not (GEN-09)."""
     current = head.status
     if current.state in INTERRUPTED:
         _keep_question(head, current)
@@ -21,10 +21,10 @@ def apply_status(head: pb.Task, status: pb.TaskStatus) -> None:
 
 
 def add_message(head: pb.Task, message: pb.Message) -> None:
-    """A message joins the history, after the question it may be the answer to."""
+    """Add a message to the history, after the question that it may answer."""
     current = head.status
     if _keep_question(head, current):
-        current.ClearField("message")  # or the next status would put the question after its answer, once more
+        current.ClearField("message")  # otherwise the next status would add the question again, after its answer
     head.history.add().CopyFrom(message)
 
 
@@ -41,23 +41,23 @@ class ArtifactShelf:
     __slots__ = ("_artifacts", "_closed", "_task", "size")
 
     def __init__(self, task: pb.Task | None = None) -> None:
-        """Wrap a task that is the shelf's own from now on; it may hold more than artifacts."""
+        """Take over a task. It may hold more than artifacts."""
         self._task = pb.Task() if task is None else task
         self._artifacts = {} if task is None else {artifact.artifact_id: artifact for artifact in task.artifacts[:]}
         self._closed: set[str] = set()
         self.size = 0
-        """Bytes of the updates applied here so far: what a rewrite of the artifacts would save a reader."""
+        """Bytes of the updates applied so far. A reader would save as much if the artifacts were rewritten now."""
 
     @property
     def task(self) -> pb.Task:
         return self._task
 
     def closed(self, artifact_id: str) -> bool:
-        """Whether the last chunk has been seen, so that nothing may be appended (ARTF-03)."""
+        """Whether the artifact's last chunk was applied, so that nothing may be appended (ARTF-03)."""
         return artifact_id in self._closed
 
     def apply(self, update: pb.TaskArtifactUpdateEvent, size: int = 0) -> None:
-        """Create, replace or extend one artifact (ARTF-01, ARTF-02); `size` is the update's, where it is known."""
+        """Create, replace or extend one artifact (ARTF-01, ARTF-02). `size` is that of the update, if known."""
         chunk = update.artifact
         artifact_id = chunk.artifact_id
         artifact = self._artifacts.get(artifact_id)
@@ -71,19 +71,19 @@ class ArtifactShelf:
         if update.last_chunk:
             self._closed.add(artifact_id)
         elif not update.append:
-            self._closed.discard(artifact_id)  # a replacement starts anew
+            self._closed.discard(artifact_id)  # a replacement may be appended to again
         self.size += size or update.ByteSize()
 
 
 def _extend(artifact: pb.Artifact, chunk: pb.Artifact) -> None:
-    # Merging appends parts, takes over what is set and unites metadata; extensions it would list twice.
+    # Merging appends parts, replaces what is set and joins metadata. It would list extensions twice.
     if chunk.extensions:
         del artifact.extensions[:]
     artifact.MergeFrom(chunk)
 
 
 def fold(task: pb.Task, events: Iterable[pb.StreamResponse]) -> None:
-    """Apply a tail of the log in place; the result is the one that applying each event when it happened had."""
+    """Apply events from the log to the task, in place."""
     shelf: ArtifactShelf | None = None
     for event in events:
         match event.WhichOneof("payload"):
@@ -100,7 +100,7 @@ def fold(task: pb.Task, events: Iterable[pb.StreamResponse]) -> None:
 
 
 def trim(task: pb.Task, history_length: int | None, *, include_artifacts: bool = True, cap: int) -> pb.Task:
-    """Cut the caller's own task to the last `history_length` messages, or the last `cap` when there is no wish."""
+    """Keep the last `history_length` messages, or the last `cap` if None. Changes the task that is passed in."""
     keep = cap if history_length is None else history_length
     surplus = len(task.history) - keep
     if surplus > 0:

@@ -1,4 +1,4 @@
-"""Whose: the boundary inside which tasks, contexts and configs are visible (spec: AUTZ-02, AUTZ-03, TENA-05)."""
+"""The scope of a call: the tenant and owner whose tasks, contexts and configs it can see (spec: AUTZ-02, TENA-05)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Scope(NamedTuple):
-    """Part of every lookup; what lies outside does not exist for the caller."""
+    """Part of every lookup. For the caller, nothing exists outside of it."""
 
     # A tuple, because it is part of many keys: hashed and compared several times per call.
     tenant: str

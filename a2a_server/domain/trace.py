@@ -1,7 +1,6 @@
-"""Where a call stands in its caller's trace, as W3C Trace Context spells it, level 1 (spec: TRAC-01).
+"""A call's place in its caller's trace, as W3C Trace Context level 1 writes it (spec: TRAC-01).
 
-The server makes no spans, so that what it was given is passed on as it came. What is malformed is ignored and never an
-error: a trace is a favour among programs, and no reason to refuse a call.
+The server makes no spans; it passes on what it was given. A malformed trace is ignored and never an error.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from a2a_server.protocol.names import TRACE_PARENT, TRACE_STATE
 
 _FIELDS: Final = "-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 _PARENT: Final = re.compile(
-    f"00{_FIELDS}"  # exactly these fields
-    rf"|(?!00|ff)[0-9a-f]{{2}}{_FIELDS}(?:-(?:[ -~]*[!-~])?)?"  # what a later version adds comes behind a hyphen
+    f"00{_FIELDS}"  # version 00 has exactly these fields
+    rf"|(?!00|ff)[0-9a-f]{{2}}{_FIELDS}(?:-(?:[ -~]*[!-~])?)?"  # later versions may add more after a hyphen
 )
 _LONGEST_PARENT: Final = 128
 _LONGEST_STATE: Final = 512
-"""As much as W3C asks everybody to pass on."""
+"""Characters. W3C asks everybody to pass on at least as many."""
 
 
 class Trace(NamedTuple):
@@ -34,7 +33,7 @@ class Trace(NamedTuple):
 
 
 def trace_of(metadata: Mapping[str, Sequence[str]]) -> Trace | None:
-    """Read it; None unless there is exactly one well-formed parent. A malformed state is left out alone."""
+    """Read it. None unless there is exactly one well-formed parent. A malformed state alone is left out."""
     parents = metadata.get(TRACE_PARENT, ())
     if len(parents) != 1 or len(parents[0]) > _LONGEST_PARENT or not _PARENT.fullmatch(parents[0]):
         return None

@@ -1,4 +1,4 @@
-"""Whether a request can be served at all: every fault at once, before anything happens (spec: GEN-03, ERRS-05)."""
+"""Checks requests: reports every fault at once, before anything happens (spec: GEN-03, ERRS-05, CTX-04, PUSH-04)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from a2a_server.domain.media_types import media_range_fault
 from a2a_server.protocol.errors import Violation, refuse
 
 MAX_ID: Final = 256
-"""Characters of an id. Ids are keys of indexes, and four bytes each must fit into a page of any engine."""
+"""Characters of an id. Ids are keys of indexes, and at four bytes each they must fit into a page of any database."""
 MAX_TENANT: Final = 256
 MAX_URL: Final = 2_048
 MAX_SECRET: Final = 4_096
-"""Characters of what a webhook is sent in one header."""
+"""Characters of a secret that is sent in a webhook's header."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
@@ -34,11 +34,11 @@ _EARLIEST: Final = -62_135_596_800  # 0001-01-01, and below 9999-12-31: what Tim
 _LATEST: Final = 253_402_300_799
 _SECOND: Final = 1_000_000_000  # in nanoseconds
 
-Faults = list[Violation]
+_Faults = list[Violation]
 
 
 def may_exist(identifier: str) -> bool:
-    """Whether a task or config can have this id; if not it is simply not found, and the store need not be asked."""
+    """Whether a task or config can have this id. If not, it is not found, without asking the store."""
     return not text_fault(identifier, MAX_ID)
 
 
@@ -47,8 +47,8 @@ def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max
     _end(send_faults(request, tenant, max_references))
 
 
-def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> Faults:
-    message = request.message  # held, or every access would make it anew
+def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> _Faults:
+    message = request.message  # each access makes a new Python object
     faults = _begin(request, request.tenant)
     _check_message(message, max_references, faults)
     if request.HasField("configuration"):
@@ -58,9 +58,9 @@ def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_referenc
 
 
 def is_plain(request: pb.SendMessageRequest) -> bool:
-    """Whether this is one plain text with nothing special about it, as most messages are: then it has no faults.
+    """Whether this is a plain text message, as most are, which cannot have faults.
 
-    No tells nothing; `check_send` and `check_content_types` find out.
+    If not, `check_send` and `check_content_types` must check it.
     """
     message = request.message
     parts = message.parts
@@ -90,11 +90,11 @@ def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
     )
 
 
-def _check_message(message: pb.Message, max_references: int, faults: Faults) -> None:
-    """An absent message passes: that it is required has been said already."""
+def _check_message(message: pb.Message, max_references: int, faults: _Faults) -> None:
+    """An absent message passes here, because its absence is reported elsewhere."""
     if message.role == pb.ROLE_AGENT:
         faults.append(Violation("message.role", "must be ROLE_USER: only the agent speaks as ROLE_AGENT"))
-    # What most messages do not have is passed over here: to look inside costs more than to see that it is absent.
+    # Fields that most messages lack are checked only if present, which is cheaper.
     _text("message.message_id", message.message_id, faults)
     if context_id := message.context_id:
         _text("message.context_id", context_id, faults)
@@ -107,7 +107,7 @@ def _check_message(message: pb.Message, max_references: int, faults: Faults) -> 
         _names("message.reference_task_ids", references, max_references, faults)
 
 
-def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: str, faults: Faults) -> None:
+def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: str, faults: _Faults) -> None:
     if configuration.HasField("history_length"):
         _history("configuration.history_length", configuration.history_length, faults)
     modes = configuration.accepted_output_modes
@@ -122,7 +122,7 @@ def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: st
         _check_config(config, prefix, faults)
 
 
-def _check_tenant(request: pb.SendMessageRequest, tenant: str, faults: Faults) -> None:
+def _check_tenant(request: pb.SendMessageRequest, tenant: str, faults: _Faults) -> None:
     """A config belongs to its task, and with it to its tenant (TENA-03)."""
     if request.configuration.task_push_notification_config.tenant not in {"", tenant}:
         name = "configuration.task_push_notification_config.tenant"
@@ -137,7 +137,7 @@ def check_get(request: pb.GetTaskRequest) -> None:
 
 
 def check_list(request: pb.ListTasksRequest) -> None:
-    faults = _begin(request, request.tenant)  # knows the states already (LIST-16)
+    faults = _begin(request, request.tenant)  # checks the states, too (LIST-16)
     _text("context_id", request.context_id, faults)
     if request.HasField("page_size"):
         _page_size(request.page_size, faults)
@@ -158,7 +158,7 @@ def check_subscribe(request: pb.SubscribeToTaskRequest) -> None:
 
 def check_push_create(config: pb.TaskPushNotificationConfig) -> None:
     faults = _begin(config, config.tenant)
-    if not config.task_id:  # the schema cannot say so: an inline config has none (PUSH-14)
+    if not config.task_id:  # the schema does not require it, because an inline config has none (PUSH-14)
         faults.append(Violation("task_id", "is required"))
     _check_config(config, "", faults)
     _end(faults)
@@ -186,45 +186,45 @@ def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
 # -- single rules; a function `…_fault` returns what is wrong, "" = nothing
 
 
-def _begin(request: Message, tenant: str) -> Faults:
+def _begin(request: Message, tenant: str) -> _Faults:
     faults = required_violations(request)
     if tenant:
         _note("tenant", _tenant_fault(tenant), faults)
     return faults
 
 
-def _end(faults: Faults) -> None:
+def _end(faults: _Faults) -> None:
     if faults:
         refuse(faults)
 
 
-def _note(field: str, complaint: str, faults: Faults) -> None:
+def _note(field: str, complaint: str, faults: _Faults) -> None:
     if complaint:
         faults.append(Violation(field, complaint))
 
 
-def _text(field: str, value: str, faults: Faults, limit: int = MAX_ID) -> None:
+def _text(field: str, value: str, faults: _Faults, limit: int = MAX_ID) -> None:
     if value and (complaint := text_fault(value, limit)):
         faults.append(Violation(field, complaint))
 
 
-def _names(field: str, values: Sequence[str], count: int, faults: Faults, limit: int = MAX_ID) -> None:
+def _names(field: str, values: Sequence[str], count: int, faults: _Faults, limit: int = MAX_ID) -> None:
     _count(field, len(values), count, faults)
     for index, value in enumerate(values[:count]):
         _text(f"{field}[{index}]", value, faults, limit)
 
 
-def _count(field: str, count: int, limit: int, faults: Faults) -> None:
+def _count(field: str, count: int, limit: int, faults: _Faults) -> None:
     if count > limit:
         faults.append(Violation(field, f"must have at most {limit} elements, got {count}"))
 
 
-def _history(field: str, length: int, faults: Faults) -> None:
+def _history(field: str, length: int, faults: _Faults) -> None:
     if length < 0:
         faults.append(Violation(field, f"must not be negative, got {length}"))
 
 
-def _page_size(size: int, faults: Faults) -> None:
+def _page_size(size: int, faults: _Faults) -> None:
     if not 1 <= size <= MAX_PAGE:
         faults.append(Violation("page_size", f"must lie in 1..{MAX_PAGE}, got {size}"))
 
@@ -233,7 +233,7 @@ def _is_sane(stamp: Timestamp) -> bool:
     return _EARLIEST <= stamp.seconds <= _LATEST and 0 <= stamp.nanos < _SECOND
 
 
-def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: Faults) -> None:
+def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: _Faults) -> None:
     _text(f"{prefix}id", config.id, faults)
     if config.url:
         _note(f"{prefix}url", url_fault(config.url), faults)
@@ -243,14 +243,14 @@ def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: Fa
 
 
 def is_name(value: str) -> bool:
-    """Whether an id is there and beyond doubt; `text` finds out about the others."""
+    """Whether this is surely a valid id. `text_fault` decides about the others."""
     return 0 < len(value) <= MAX_ID and value.isprintable()
 
 
 def text_fault(value: str, limit: int) -> str:
     if len(value) > limit:
         return f"must have at most {limit} characters, got {len(value)}"
-    # Nearly all names are printable, which takes less to see than a search.
+    # Nearly all names are printable, which is cheaper to see than a search.
     return "must not contain control characters" if not value.isprintable() and _CONTROL(value) else ""
 
 
@@ -259,7 +259,7 @@ def _tenant_fault(value: str) -> str:
 
 
 def url_fault(value: str) -> str:
-    """Syntax only: whether the server may call it is decided when it does."""
+    """Syntax only. Whether the server may call it is decided elsewhere."""
     if complaint := text_fault(value, MAX_URL):
         return complaint
     return "" if _is_web_url(value) else "must be an absolute http or https URL"
@@ -271,5 +271,5 @@ def _is_web_url(value: str) -> bool:
     try:
         parts = urlsplit(value)
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets or a port that make no sense
+    except ValueError:  # invalid brackets or port
         return False

@@ -1,7 +1,7 @@
-"""What is wrong with a push config that is being made, or about to be used (spec: SSRF-02, SSRF-03, HOOK-03, HOOK-04).
+"""Checks push configs: when they are made, and again before each attempt (spec: SSRF-02, SSRF-03, HOOK-03, CONF-34).
 
-Whether the addresses behind a name may be called is known when a socket is made for one of them, not before: an answer
-about names here would tell callers which names there are in the operator's network, and be out of date when it counts.
+Host names are not resolved here. Their addresses are checked when a connection is opened. An earlier answer would
+reveal which names exist in the operator's network, and might be out of date by then.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.addresses import PUBLIC, Addresses
-from a2a_server.domain.hosts import NONE, Host, Hosts, host_of, is_local_name
+from a2a_server.domain.hosts import NONE, PUBLIC, Addresses, Host, HostList, host_of, is_local_name
 from a2a_server.domain.validation import MAX_SECRET, MAX_URL
 from a2a_server.protocol.errors import Violation, refuse
 
 MAX_PATH: Final = 8_000
-"""Bytes of what follows the host, encoded: servers read request lines of about that length."""
+"""Bytes of path and query, encoded. Servers accept request lines of about that length."""
 MAX_PORT: Final = 65_535
 DEFAULT_PORTS: Final = (range(443, 444), range(80, 81), range(1024, MAX_PORT + 1))
-"""The web's, and those that anybody may listen on; not those of other people's mail, shells and name servers."""
+"""HTTPS, HTTP and unprivileged ports; not those of mail servers, shells and name servers."""
 
-# scheme://authority/path?query: RFC 3986, without what webhooks have no use for. What browsers forgive is refused:
-# every reader of a URL forgives something else.
+# scheme://authority/path?query: RFC 3986, without the parts that webhooks do not need. Errors that browsers tolerate
+# are refused, because every program tolerates different ones.
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?").fullmatch
 _AUTHORITY: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?").fullmatch
 _RANGE: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?").fullmatch
@@ -36,20 +35,20 @@ _BROKEN_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})").search
 _ASCII: Final = "".join(map(chr, range(0x21, 0x7F)))
 _WELL_KNOWN: Final = {"http": 80, "https": 443}
 
-# RFC 9110: what a header's value may hold (quoted or not), and what the name of a scheme may.
+# RFC 9110: the value of a header, and the name of an authentication scheme.
 _VALUE: Final = re.compile(r"[!-~]([ !-~]*[!-~])?").fullmatch
 _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+").fullmatch
 MAX_SCHEME: Final = 256
 
 
 class Target(NamedTuple):
-    """Where a webhook goes, in the one spelling that is checked and called."""
+    """The receiver of a webhook, in the one spelling that is checked and called."""
 
     scheme: str
     host: Host
     port: int
     path: str
-    """With the query, as it goes into the request line."""
+    """With the query, as written in the request line."""
 
     @property
     def url(self) -> str:
@@ -60,17 +59,17 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What operators say about where webhooks may go."""
+    """Where the operator lets webhooks go."""
 
     addresses: Addresses = PUBLIC
-    allow_hosts: Hosts = NONE
-    """If there are any, no others are called. Their addresses are judged all the same."""
-    deny_hosts: Hosts = NONE
+    allow_hosts: HostList = NONE
+    """If there are any, no others are called. Their addresses are checked, too."""
+    deny_hosts: HostList = NONE
     https_only: bool = True
     ports: Sequence[range] = DEFAULT_PORTS
 
     def refusal(self, target: Target) -> str:
-        """What would be right instead; "" = the target may be called, as far as its URL tells."""
+        """What would be right instead. "" = nothing in the URL forbids calling the target."""
         return self._host_refusal(target.host) or self._scheme_refusal(target) or self._port_refusal(target.port)
 
     def _host_refusal(self, host: Host) -> str:
@@ -83,7 +82,7 @@ class Policy:
         return ""
 
     def _scheme_refusal(self, target: Target) -> str:
-        # On this machine nobody listens in between, and development certificates are a nuisance.
+        # On this machine nobody can listen in between, and certificates are rare in development.
         here = is_local_name(target.host) or (not isinstance(target.host, str) and target.host.is_loopback)
         if target.scheme == "http" and self.https_only and not here:
             return "must be an https URL, not http"
@@ -97,7 +96,7 @@ class Policy:
 
 
 def ports_of(texts: Iterable[str]) -> tuple[range, ...]:
-    """Read `443` and `1024-65535`; a `ValueError` names the entry that is neither."""
+    """Read `443` and `1024-65535`. Raises a `ValueError` that names the entry which is neither."""
     return tuple(map(_range_of, texts))
 
 
@@ -108,7 +107,7 @@ def _range_of(text: str) -> range:
 
 
 def target_of(url: str) -> Target:
-    """Take a URL apart, or raise a `ValueError` that says what would be right. Nothing of it is repeated there."""
+    """Parse a URL. Raises a `ValueError` that says what would be right, without repeating any part of the URL."""
     if len(url) > MAX_URL:
         raise ValueError(f"must have at most {MAX_URL} characters, got {len(url)}")
     if _UNSAFE(url) or _BROKEN_PERCENT(url):
@@ -120,7 +119,7 @@ def target_of(url: str) -> Target:
     if found[5] is not None:
         raise ValueError("must not have a fragment (#): it would never be sent")
     host, port = _authority(found[2], _WELL_KNOWN[scheme])
-    path = quote((found[3] or "/") + (found[4] or ""), safe=_ASCII)  # IRIs: only what is not ASCII is encoded
+    path = quote((found[3] or "/") + (found[4] or ""), safe=_ASCII)  # IRIs: encode only what is not ASCII
     if len(path) > MAX_PATH:
         raise ValueError(f"must have a path and query of at most {MAX_PATH} bytes, got {len(path)}")
     return Target(scheme, host, port, path)
@@ -137,7 +136,7 @@ def _authority(text: str, default: int) -> tuple[Host, int]:
 
 
 def faults_of(config: pb.TaskPushNotificationConfig, policy: Policy, prefix: str = "") -> list[Violation]:
-    """Everything that keeps a config from being used; an absent `url` is the schema's business."""
+    """Everything that keeps a config from being used. An absent `url` is reported by `validation`."""
     found = [(f"{prefix}url", _url_fault(config.url, policy) if config.url else "")]
     found.append((f"{prefix}token", _value_fault(config.token)))
     if config.HasField("authentication"):
@@ -155,14 +154,14 @@ def _url_fault(url: str, policy: Policy) -> str:
 
 
 def _scheme_fault(scheme: str) -> str:
-    """An absent one is the schema's business, too."""
+    """An absent scheme is reported by `validation`."""
     if not scheme or (len(scheme) <= MAX_SCHEME and _TOKEN(scheme)):
         return ""
     return "must be the name of an HTTP authentication scheme, such as Bearer"
 
 
 def _value_fault(secret: str) -> str:
-    """Say what is wrong with a secret, and nothing about it."""
+    """What is wrong with a secret, without revealing anything about it."""
     if len(secret) > MAX_SECRET:
         return f"must have at most {MAX_SECRET} characters, got {len(secret)}"
     if secret and not _VALUE(secret):
@@ -175,7 +174,7 @@ UNKNOWN: Final = "?"
 
 @lru_cache(maxsize=1024)
 def site_of(url: str) -> str:
-    """`host:port` in one spelling, whatever the URL's."""
+    """The receiver's `host:port` in one spelling. Attempts are counted and bounded by it (PAID-02)."""
     try:
         target = target_of(url)
     except ValueError:
@@ -199,7 +198,7 @@ NOT_SERVED: Final = frozenset(
         "vapid",
     }
 )
-"""In lower case: names of schemes compare without it."""
+"""Schemes that need more than fixed credentials: a challenge, or a new value per request. In lower case."""
 
 _MOST_NAMED: Final = 5
 
@@ -209,7 +208,10 @@ def is_served(scheme: str) -> bool:
 
 
 def choose_scheme(config: pb.TaskPushNotificationConfig, offered: Sequence[str], prefix: str = "") -> None:
-    """Put the chosen scheme into a checked config; `offered` is the client's list, where its version has one."""
+    """Choose the first offered scheme that fixed credentials are enough for, and write it into a checked config.
+
+    `offered` is the client's list, if its version has one.
+    """
     if not config.HasField("authentication"):
         return
     authentication = config.authentication

@@ -14,8 +14,7 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from a2a_server.domain.addresses import Addresses, Network
-from a2a_server.domain.hosts import Hosts
+from a2a_server.domain.hosts import Addresses, HostList, Network
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.options import Patience
 from a2a_server.protocol.names import API_KEY
@@ -174,7 +173,7 @@ class Push(BaseModel):
     @field_validator("allow_hosts", "deny_hosts")
     @classmethod
     def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        Hosts.of(value)
+        HostList.of(value)
         return value
 
     @field_validator("allow_networks", "deny_networks")
@@ -204,8 +203,8 @@ class Push(BaseModel):
         allow, deny = _networks(self.allow_networks), _networks(self.deny_networks)
         return Policy(
             addresses=Addresses.of(allow, deny, loopback=self.allow_loopback),
-            allow_hosts=Hosts.of(self.allow_hosts),
-            deny_hosts=Hosts.of(self.deny_hosts),
+            allow_hosts=HostList.of(self.allow_hosts),
+            deny_hosts=HostList.of(self.deny_hosts),
             https_only=self.https_only,
             ports=ports_of(self.ports),
         )

@@ -1,10 +1,11 @@
 """The gateway as an aiohttp application (design 5; spec: DOOR-12).
 
-1. aiohttp's router asks `Everything`, which takes every path: what is served where the `Dispatcher` knows.
-2. The request passes through the middlewares, outermost first: bounds for slow clients, CORS, errors as answers. Those
-   of an application that has this one mounted stand before them.
-3. The `Dispatcher` finds the door: REST, JSON-RPC, an older version, a page. The door makes a call.
-4. The answer is a `Reply` or a `StreamReply`; aiohttp lets it write itself (`prepare`, `write_eof`).
+1. aiohttp's router asks `Everything`, which takes every path: what is served where, the `Dispatcher` knows.
+2. The request passes through the middlewares of an application that has this one mounted, and then, if pages of other
+   origins may call, through ours for CORS.
+3. `Everything.handle` tells the connection that a request begins, and turns errors into answers.
+4. The `Dispatcher` finds the door: REST, JSON-RPC, an older version, a page. The door makes a call.
+5. The answer is a `Reply` or a `StreamReply`. aiohttp lets it write itself (`prepare`, `write_eof`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,11 @@ from yarl import URL
 from a2a_gateway.dispatcher import Dispatcher, GatewayConfig
 from a2a_gateway.http.connection import connection_of
 from a2a_gateway.http.cors import Cors
-from a2a_gateway.http.open_streams import OpenStreams
-from a2a_gateway.http.replies import NextHandler
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.upstream import Upstream
 
-OPEN_STREAMS: Final = web.AppKey("OPEN_STREAMS", OpenStreams)
+STREAM_SLOTS: Final = web.AppKey("STREAM_SLOTS", StreamSlots)
 
 
 def create_app(upstream: Upstream, config: GatewayConfig) -> web.Application:
@@ -32,28 +32,13 @@ def create_app(upstream: Upstream, config: GatewayConfig) -> web.Application:
     Serve it with `http.server.HttpDoor`, which bounds slow clients, with aiohttp's own runner, or mount it in another
     application (`add_subapp`).
     """
-    streams, cors = OpenStreams(config.options), Cors(config.options.cors_origins)
+    streams, cors = StreamSlots(config.options), Cors(config.options.cors_origins)
     dispatcher = Dispatcher(upstream, config, streams, cors)
-    everything = Everything(dispatcher)
-    app = web.Application(middlewares=[bounds, *([cors.middleware] if cors.on else []), everything.errors])
-    app.router.register_resource(everything)
+    app = web.Application(middlewares=[cors.middleware] if cors.on else ())
+    app.router.register_resource(Everything(dispatcher))
     app.cleanup_ctx.append(streams.watch)
-    app[OPEN_STREAMS] = streams
+    app[STREAM_SLOTS] = streams
     return app
-
-
-@web.middleware
-async def bounds(request: web.Request, handler: NextHandler) -> web.StreamResponse:
-    """Tell the connection when a request begins and ends; a stream tells its end itself."""
-    if (connection := connection_of(request)) is None:
-        return await handler(request)
-    connection.begin()
-    answer = await handler(request)
-    if not isinstance(answer, StreamReply):
-        connection.end(request.content)
-    if connection.ends:
-        answer.force_close()
-    return answer
 
 
 class Everything(web.AbstractResource):
@@ -65,15 +50,21 @@ class Everything(web.AbstractResource):
         self.route = web.ResourceRoute("*", self.handle, self, expect_handler=_read_later)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        return await self.dispatcher(request)
+        """Answer a request, and tell its connection when it begins and ends; a stream tells its end itself."""
+        if (connection := connection_of(request)) is None:
+            return await self.answer(request)
+        connection.begin()
+        answer = await self.answer(request)
+        if not isinstance(answer, StreamReply):
+            connection.end(request.content)
+        if connection.ends:
+            answer.force_close()
+        return answer
 
-    @web.middleware
-    async def errors(self, request: web.Request, handler: NextHandler) -> web.StreamResponse:
-        """Turn errors into answers."""
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         try:
-            # aiohttp's router asks nobody about a URL without a path, such as http://host.
-            return await (handler if request.rel_url.raw_path else self.handle)(request)
-        except (ConnectionError, web.HTTPException):  # the first is the client's: nobody is there to be told
+            return await self.dispatcher(request)
+        except ConnectionError:  # the client's: nobody is there to be told
             raise
         except Exception as error:  # noqa: BLE001 - every error has a shape
             return self.dispatcher.refused(request, error)

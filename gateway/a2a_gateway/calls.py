@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from aiohttp import HttpVersion11, hdrs, web
-from google.api import annotations_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
@@ -19,13 +17,13 @@ from multidict import istr
 
 from a2a_gateway.cards.agent_card import Cards
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.open_streams import OpenStreams
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache, StreamForm, StreamReply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
 from a2a_gateway.requests.headers import HeaderMap
 from a2a_gateway.requests.proxies import Proxies
-from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, is_read
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, deadline_exceeded, refuse
 from a2a_server.protocol.names import CURSOR, CURSOR_HEADER, CURSOR_PARAMETER, VERSION, VERSION_HEADER
@@ -33,7 +31,7 @@ from a2a_server.protocol.options import GatewayOptions
 
 Query = Sequence[tuple[str, str]]
 Beside = Mapping[str, tuple[str, ...]]
-"""Metadata of a call that only this gateway says."""
+"""Metadata that the gateway itself adds to a call."""
 
 NOTHING: Beside = MappingProxyType({})
 
@@ -41,7 +39,7 @@ _VERSION = istr(VERSION_HEADER)
 
 _MOST_PARAMETERS = 1000
 _CODINGS = ((hdrs.CONTENT_ENCODING, "identity"), (hdrs.TRANSFER_ENCODING, "chunked"))
-"""What may be said about the body's encoding; aiohttp undoes chunks and would pass other codings on as they are."""
+"""The accepted encodings of a body. aiohttp decodes chunks, and would pass other encodings on undecoded."""
 
 
 class Told(NamedTuple):
@@ -61,7 +59,7 @@ class Calls:
     profile: Profile
     header_map: HeaderMap
     proxies: Proxies
-    streams: OpenStreams
+    streams: StreamSlots
     cards: Cards
     events: EventCache
 
@@ -80,11 +78,11 @@ class Calls:
             told = self.cards.with_doors(told, self.proxies.base(request))
         extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
         codec = self.profile.codec
-        encode = codec.encode_kept if reads(method) else codec.encode
+        encode = codec.encode_kept if is_read(method) else codec.encode
         return Told(encode(told), told, extra)
 
     def fields(self, request: web.BaseRequest, answer: UpstreamAnswer) -> Sequence[tuple[str, str]]:
-        """What goes with an answer."""
+        """The headers of an answer."""
         return headers.outgoing(answer.metadata, answer.trailers, self.profile.echo(request.headers))
 
     async def stream(  # noqa: PLR0913 - as above
@@ -105,7 +103,7 @@ class Calls:
         return reply
 
     def context(self, request: web.BaseRequest, query: Query, beside: Beside = NOTHING) -> CallContext:
-        """What goes with a message: what the request says, and what is said about it."""
+        """What is sent along with a message: metadata, deadline, the client's address and version."""
         found = self.header_map.incoming(request.headers)
         for name, value in query:
             if name == VERSION_HEADER:  # as parameter (VERS-06); pipelines refuse values that differ
@@ -123,14 +121,8 @@ class Calls:
         return CallContext(found.metadata, found.timeout, peer, found.binary, profile.spoken)
 
 
-@lru_cache(maxsize=256)
-def reads(method: MethodDescriptor) -> bool:
-    """Whether a call changes nothing, so that its answer may well be given again."""
-    return bool(method.GetOptions().Extensions[annotations_pb2.http].WhichOneof("pattern") == "get")
-
-
 def _sendable(name: str, value: str) -> str:
-    """Refuse, as in a header, what no metadata can hold."""
+    """Refuse a parameter whose value metadata cannot hold."""
     if not value.isascii() or not value.isprintable():
         refuse([Violation(name, "must be printable ASCII")])
     return value
@@ -144,13 +136,13 @@ def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:
 
 
 def versions_asked(request: web.BaseRequest, query: Query) -> Sequence[str]:
-    """What a request says about its version, in headers and parameters (VERS-06)."""
+    """The versions that a request asks for, in headers and parameters (VERS-06)."""
     said = request.headers.getall(_VERSION, ())
     return [*said, *(value for name, value in query if name == VERSION_HEADER)] if query else said
 
 
 def query_of(text: str) -> Query:
-    """Read a query; more parameters than anybody needs are refused."""
+    """Read a query, with a bound on its parameters."""
     if not text:
         return ()
     try:
@@ -184,7 +176,7 @@ async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
 
 
 async def _ask_for_body(request: web.BaseRequest) -> None:
-    """Tell a client to go on that waits for a word before it sends a large body (RFC 9110, 10.1.1)."""
+    """Send `100 Continue` to a client that waits for it before it sends the body (RFC 9110, 10.1.1)."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version == HttpVersion11:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # the answer itself has not begun

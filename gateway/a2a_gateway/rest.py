@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from aiohttp import hdrs, web
-from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.calls import Calls, query_of, read_body, versions_asked
 from a2a_gateway.http import frames
@@ -14,14 +12,12 @@ from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind, content_of
 from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
-from a2a_gateway.routing.annotations import Route
+from a2a_gateway.routing.annotations import Route, is_public
 from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.options import GatewayOptions
-
-DISCOVERY = "a2a_server.discovery.v1.Discovery"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,10 +28,10 @@ class Rest:
     table: Table
 
     async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
-        """Serve a call; what is wrong with it is raised, and `refusal` says it."""
+        """Serve a call. Errors are raised; `refusal` turns them into answers."""
         route, _ = match = self.table.match(request.method, path)
         method, accepted = route.method, accepted_types(request.headers)
-        public = _is_public(method)
+        public = is_public(method)
         profile = self.calls.profile
         kind = (stream_type if method.server_streaming else profile.unary)(None if public else accepted)
         parameters = query_of(query)
@@ -72,14 +68,8 @@ def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Rep
     return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
 
 
-@lru_cache(maxsize=256)
-def _is_public(method: MethodDescriptor) -> bool:
-    """Whether what a call answers may be read, and kept, by anybody."""
-    return bool(method.containing_service.full_name == DISCOVERY)
-
-
 def _as_a2a(error: Exception) -> Exception:
-    """Say what matching found in the words of the catalogue."""
+    """Turn errors of the routing table into errors of the catalogue."""
     if isinstance(error, Unknown):
         return A2AError(Reason.PATH_NOT_FOUND, str(error))
     if isinstance(error, WrongVerb):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from google.api import annotations_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
@@ -100,3 +102,10 @@ class Upstream(Protocol):
     async def ready(self) -> bool:
         """Whether calls would be served now."""
         ...
+
+
+@lru_cache(maxsize=256)
+def is_read(method: MethodDescriptor) -> bool:
+    """Whether the annotation says GET. Such a call changes nothing, so it may be repeated (IDEM-01)."""
+    rule = method.GetOptions().Extensions[annotations_pb2.http]
+    return bool(rule.WhichOneof("pattern") == "get")

@@ -159,7 +159,7 @@ async def test_a_target_may_be_an_absolute_url(port: int) -> None:
     """As proxies send it (RFC 9112, 3.2.2)."""
     assert (await once(port, get("http://a.example/healthz"))).json == {"status": "alive"}
     assert (await once(port, get("http://a.example/tasks?pageSize=x"))).status == 400
-    assert (await once(port, post("http://a.example", b"{}"))).json["error"]["code"] == -32600
+    assert (await once(port, post("http://a.example/", b"{}"))).json["error"]["code"] == -32600
     assert (await once(port, post("http://a.example/message:send"))).status == 200
 
 
@@ -217,6 +217,16 @@ async def test_a_client_that_waits_for_a_word_gets_it(port: int) -> None:
     async with wire(port) as connection:  # whose body is not wanted hears that instead, and the connection ends
         answer = await connection.ask(post("/nope", b"x" * 100, "Expect: 100-continue")[:-100])
         assert (answer.status, answer.headers["Connection"]) == (404, "close")
+
+
+async def test_who_is_still_sending_gets_the_time_to_see_the_answer(port: int) -> None:
+    """Closed at once, the connection would be reset, and the answer with it (RFC 9112, 9.6)."""
+    request = post("/nope", b"0123456789")
+    async with wire(port) as connection:
+        answer = await connection.ask(request[:-5])
+        assert (answer.status, answer.headers["Connection"]) == (404, "close")
+        await connection.send(request[-5:])
+        assert await connection.ended() == b""
 
 
 async def test_an_upgrade_is_not_taken_up(port: int) -> None:

@@ -191,7 +191,7 @@ async def test_each_reader_sees_the_same_end_wherever_it_has_begun(where: Where)
 
 async def world_has_readers(world: Any, count: int) -> None:
     async with asyncio.timeout(10):
-        while world.http.gateway.readers.count < count:  # noqa: ASYNC110 - nobody announces it
+        while world.http.streams.count < count:  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.001)
         while world.pipeline.streams.count < count:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.001)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.domain.addresses import PUBLIC, Address, Addresses, Network
+from a2a_server.domain.hosts import PUBLIC, Addresses, IpAddress, Network
 
 # IANA's registries, with the RFC that made each entry, and what is special without being in them.
 REGISTRY_4 = {
@@ -95,12 +95,12 @@ WITH_RULES = [
 CARRIERS = ["::ffff:0:0/96", "64:ff9b::/96"]  # in the registry, and judged by the IPv4 host they stand for
 
 
-def inside(network: Network) -> st.SearchStrategy[Address]:
+def inside(network: Network) -> st.SearchStrategy[IpAddress]:
     last = network.num_addresses - 1
     return st.one_of(st.just(0), st.just(last), st.integers(0, last)).map(lambda offset: network[offset])
 
 
-def is_special(address: Address) -> bool:
+def is_special(address: IpAddress) -> bool:
     return any(address in network for network in SPECIAL)
 
 
@@ -123,7 +123,7 @@ def test_the_first_and_the_last_address_of_every_entry_are_refused(text: str) ->
 
 @pytest.mark.req("SSRF-01", "PAID-04")
 @given(st.one_of(special_4, special_6))
-def test_whatever_is_special_is_refused(address: Address) -> None:
+def test_whatever_is_special_is_refused(address: IpAddress) -> None:
     assert PUBLIC.refusal(address)
 
 
@@ -141,7 +141,7 @@ def test_the_entries_end_where_the_registry_says(text: str) -> None:
 
 
 @given(st.one_of(global_4, global_6))
-def test_global_addresses_pass(address: Address) -> None:
+def test_global_addresses_pass(address: IpAddress) -> None:
     assert PUBLIC.refusal(address) == ""
 
 
@@ -193,7 +193,7 @@ def test_the_development_switch_opens_loopback_and_nothing_else(host: IPv4Addres
 
 
 @given(st.one_of(special_4, special_6, global_4, global_6), st.integers(0, 128))
-def test_a_denied_network_denies_each_of_its_addresses(address: Address, length: int) -> None:
+def test_a_denied_network_denies_each_of_its_addresses(address: IpAddress, length: int) -> None:
     network = ip_network((address, min(length, address.max_prefixlen)), strict=False)
     assert Addresses.of(deny=[network]).refusal(address)
     assert Addresses.of(deny=[network], allow=[network]).refusal(address)

@@ -17,7 +17,7 @@ from multidict import CIMultiDictProxy
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import SystemClock
 from a2a_server.adapters.webhook import WebhookSender
-from a2a_server.domain.addresses import Addresses
+from a2a_server.domain.hosts import Addresses
 from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.push import Notice, PushConfig
 

@@ -97,8 +97,8 @@ class TaskIndex:
     """One ascending list of (status time, task id) per combination of filters; a list is read from its end."""
 
     def __init__(self) -> None:
-        self._scopes: dict[Scope, dict[Filter, list[Place]]] = {}
-        self._waiting: dict[int, list[Place]] = {}
+        self._scopes: dict[Scope, dict[Filter, list[ListPlace]]] = {}
+        self._waiting: dict[int, list[ListPlace]] = {}
         """Everybody's tasks in each interrupted state; nobody waits in another."""
 
     def put(self, scope: Scope, task_id: str, old: TaskHead | None, new: TaskHead) -> None:
@@ -140,7 +140,7 @@ _NEAR = 64
 """How far from its end a list is searched first: what comes in the same millisecond belongs there."""
 
 _Key = TypeVar("_Key")
-Place = tuple[int, str]
+ListPlace = tuple[int, str]
 """Status time and task id."""
 Filter = tuple[str, int]
 """Context and state; empty and 0 are no filter."""
@@ -153,7 +153,7 @@ def filters(head: TaskHead) -> Collection[Filter]:
     return passed if context and state else set(passed)
 
 
-def insert(lists: dict[_Key, list[Place]], keys: Iterable[_Key], place: Place) -> None:
+def insert(lists: dict[_Key, list[ListPlace]], keys: Iterable[_Key], place: ListPlace) -> None:
     for key in keys:
         places = lists.get(key)
         if places is None:
@@ -166,7 +166,7 @@ def insert(lists: dict[_Key, list[Place]], keys: Iterable[_Key], place: Place) -
             insort(places, place)
 
 
-def remove(lists: dict[_Key, list[Place]], key: _Key, place: Place) -> None:
+def remove(lists: dict[_Key, list[ListPlace]], key: _Key, place: ListPlace) -> None:
     places = lists[key]
     del places[bisect_left(places, place)]
     if not places:

@@ -89,7 +89,7 @@ _HOSTS_AT_ONCE = 256
 _EVER = -(2**63)
 
 
-class Round(NamedTuple):
+class ClaimRound(NamedTuple):
     """How far a claim has come around the hosts."""
 
     place: str
@@ -102,7 +102,7 @@ class Round(NamedTuple):
     over: bool = False
 
 
-class Order(NamedTuple):
+class ClaimOrder(NamedTuple):
     """What a claim asks for."""
 
     now_ms: int
@@ -120,7 +120,7 @@ def unclaim(connection: sqlite3.Connection) -> None:
     connection.execute(_SQL["unclaim"], (_EVER,))
 
 
-def claim(connection: sqlite3.Connection, order: Order, at: Round) -> tuple[list[Delivery], Round]:
+def claim(connection: sqlite3.Connection, order: ClaimOrder, at: ClaimRound) -> tuple[list[Delivery], ClaimRound]:
     """A part of a round: deliveries of the next hosts, and how far it has come."""
     deliveries: list[Delivery] = []
     room = min(order.limit, MOST_AT_ONCE)
@@ -139,16 +139,16 @@ def claim(connection: sqlite3.Connection, order: Order, at: Round) -> tuple[list
     return deliveries, at
 
 
-def _next(connection: sqlite3.Connection, at: Round) -> Round:
+def _next(connection: sqlite3.Connection, at: ClaimRound) -> ClaimRound:
     if at.stays:
         return at._replace(stays=False)
     row = connection.execute(_SQL["next_host"], (at.place,)).fetchone()
     if row is None:
-        return at._replace(over=True) if at.turned else _next(connection, Round("", at.stop, turned=True))
+        return at._replace(over=True) if at.turned else _next(connection, ClaimRound("", at.stop, turned=True))
     return at._replace(over=True) if at.turned and row[0] > at.stop else at._replace(place=row[0])
 
 
-def _claim_of(connection: sqlite3.Connection, order: Order, host: str, limit: int) -> Iterator[Delivery]:
+def _claim_of(connection: sqlite3.Connection, order: ClaimOrder, host: str, limit: int) -> Iterator[Delivery]:
     rows = connection.execute(_SQL["claimable"], (host, order.now_ms, limit)).fetchall()
     marks = [{"config": row[0], "until_ms": order.until_ms, "now_ms": order.now_ms} for row in rows]
     connection.executemany(_SQL["claim"], marks)
@@ -170,7 +170,7 @@ def settle(connection: sqlite3.Connection, delivery: Delivery, failure: FailedAt
     return True
 
 
-def started(deliveries: Sequence[Delivery], order: Order) -> Order:
+def started(deliveries: Sequence[Delivery], order: ClaimOrder) -> ClaimOrder:
     """The order for the rest of a round: what was claimed takes its room."""
     if not deliveries:
         return order

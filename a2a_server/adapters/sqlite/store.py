@@ -33,7 +33,7 @@ class SqliteStore:
         self._lock: int | None = None
         self._door = asyncio.Lock()
         self._writer: Writer | None = None
-        self._reader: Reader | None = None
+        self._reader: SqliteReader | None = None
         self._last_host = ""
         """Whose webhooks were claimed last; the next claim begins behind it."""
 
@@ -50,7 +50,7 @@ class SqliteStore:
             connection = undo.enter_context(closing(schema.connect_writer(self._path)))
             tasks.make_secret(connection)
             push.unclaim(connection)
-            self._reader = Reader(self._path)
+            self._reader = SqliteReader(self._path)
             undo.pop_all()
         self._lock = lock
         self._writer = Writer(connection, loop)
@@ -64,7 +64,7 @@ class SqliteStore:
                 reader, self._reader = self._reader, None
                 await asyncio.to_thread(self._close, writer, reader)
 
-    def _close(self, writer: Writer, reader: Reader | None) -> None:
+    def _close(self, writer: Writer, reader: SqliteReader | None) -> None:
         if reader is not None:
             reader.stop()
         writer.stop()
@@ -159,8 +159,8 @@ class SqliteStore:
         self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
     ) -> Sequence[Delivery]:
         """In steps, each in a transaction of its own: there may be many hosts, and they are walked on the loop."""
-        order = push.Order(now_ms, until_ms, limit, limits)
-        at = push.Round(self._last_host, self._last_host)
+        order = push.ClaimOrder(now_ms, until_ms, limit, limits)
+        at = push.ClaimRound(self._last_host, self._last_host)
         claimed: list[Delivery] = []
         while order.limit > 0 and not at.over:
             deliveries, at = await self._write(partial(push.claim, order=order, at=at))
@@ -182,7 +182,7 @@ class SqliteStore:
         return await self._write(partial(push_admin.drop, wanted=wanted), long=True)
 
 
-class Reader:
+class SqliteReader:
     """Two connections that cannot write."""
 
     def __init__(self, path: Path) -> None:

@@ -24,7 +24,7 @@ _APPEND = tuple(_SQL["append"] + ", (?, ?, ?)" * more for more in range(8))
 """For one entry, two, three …: a few rows in one statement take two thirds of the time that one by one they would."""
 
 
-class Stored(NamedTuple):
+class StoredRow(NamedTuple):
     """What a writer must know about a task."""
 
     key: int
@@ -86,7 +86,7 @@ def _change(connection: sqlite3.Connection, write: Write) -> tuple[int, bool]:
     row = connection.execute(_SQL["writable"], (write.task_id, write.scope.tenant, write.scope.owner)).fetchone()
     if row is None:
         raise StaleWrite(write.task_id)
-    stored = Stored(*row)
+    stored = StoredRow(*row)
     if write.expected != stored.number or write.epoch != stored.epoch + (write.claim is not None):
         raise StaleWrite(write.task_id)
     head, key = write.head, stored.key

@@ -24,7 +24,7 @@ from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from a2a_server.domain.addresses import Addresses
+from a2a_server.domain.hosts import Addresses
 
 LOOKUPS = 64
 """Names looked up at once."""

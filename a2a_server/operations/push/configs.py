@@ -58,9 +58,9 @@ class ConfigIntake:
         """A copy with its secrets in clear text, for the sender alone. Raises `Unsealable`."""
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(hook.config)
-        config.token = self._sealer.open(config.token, _place(config, "token"))
-        if config.HasField("authentication"):
-            sealed = config.authentication.credentials
+        if config.token:
+            config.token = self._sealer.open(config.token, _place(config, "token"))
+        if sealed := config.authentication.credentials:
             config.authentication.credentials = self._sealer.open(sealed, _place(config, "credentials"))
         return hook._replace(config=config)
 

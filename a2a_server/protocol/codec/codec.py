@@ -122,11 +122,6 @@ class Memo:
             self._size -= _size(*self._kept.popitem(last=False))
         return text
 
-    @property
-    def size(self) -> int:
-        """The number of bytes in use."""
-        return self._size
-
 
 def _size(key: Key, text: bytes) -> int:
     return len(key[1]) + len(text) + _OVERHEAD

@@ -8,13 +8,10 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Final
 
 import grpc
 import structlog
-from google.api import annotations_pb2
-from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 from google.rpc import code_pb2, status_pb2
 from google.rpc.error_details_pb2 import ErrorInfo
@@ -163,10 +160,3 @@ def pauses(attempts: int) -> Iterator[float]:
     for number in range(attempts - 1):
         yield FIRST_PAUSE * 2**number * random.uniform(0.8, 1.2)  # noqa: S311 - only to spread
     yield 0.0
-
-
-@lru_cache(maxsize=256)
-def is_read(method: MethodDescriptor) -> bool:
-    """Whether the annotation says GET. Such a call changes nothing, so it may be repeated (IDEM-01)."""
-    rule = method.GetOptions().Extensions[annotations_pb2.http]
-    return bool(rule.WhichOneof("pattern") == "get")

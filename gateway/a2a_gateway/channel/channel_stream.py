@@ -13,11 +13,11 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from grpc import ChannelConnectivity as State
 
-from a2a_gateway.channel.call_failures import Reachability, away, is_read, pairs, pauses, refusal_of
+from a2a_gateway.channel.call_failures import Reachability, away, pairs, pauses, refusal_of
 from a2a_gateway.channel.endings import BatchReader, EndCheck
 from a2a_gateway.channel.endpoints import ChannelConnection, Endpoint, Endpoints
 from a2a_gateway.channel.event_numbers import EventNumbers, NumberedItem
-from a2a_gateway.upstream import MetadataPairs
+from a2a_gateway.upstream import MetadataPairs, is_read
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions
 

@@ -13,12 +13,12 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
-from a2a_gateway.channel.call_failures import ABSENT, garbled, is_read, pairs, pauses, refusal_of
+from a2a_gateway.channel.call_failures import ABSENT, garbled, pairs, pauses, refusal_of
 from a2a_gateway.channel.channel_stream import ChannelStream, StreamRequest
 from a2a_gateway.channel.endings import EndCheck
 from a2a_gateway.channel.endpoints import Endpoint, Endpoints
 from a2a_gateway.channel.event_numbers import EventNumbers
-from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer
+from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer, is_read
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import CURRENT
 from a2a_server.protocol.options import ChannelOptions

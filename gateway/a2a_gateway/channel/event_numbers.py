@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import struct
 from typing import NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 
-from a2a_gateway.channel.call_failures import garbled, is_read
-from a2a_gateway.upstream import MetadataPairs
+from a2a_gateway.channel.call_failures import garbled
+from a2a_gateway.upstream import MetadataPairs, is_read
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 from a2a_server.protocol.names import CURSOR, EXTENSIONS, REPLAY_URI
@@ -18,9 +17,6 @@ from a2a_server.protocol.names import CURSOR, EXTENSIONS, REPLAY_URI
 _EVENT = pb.StreamResponse.DESCRIPTOR.full_name
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _LARGEST = 2**53
-_DOUBLE = struct.Struct("<d")
-_SEVEN_BITS = 0x7F
-_MORE = 0x80
 
 
 class NumberedItem(NamedTuple):
@@ -76,24 +72,12 @@ class EventNumbers:
         """Return an event with its number."""
         if not self.active:
             return NumberedItem(0, wire)
-        found = _behind(wire) or _inside(wire)
+        found = _without_number(wire)
         return NumberedItem(found.number, wire) if self._wanted else found
 
 
-def _behind(wire: bytes) -> NumberedItem | None:
-    """Read the number where a2ad adds it to an event without other metadata: at the very end."""
-    mark = _MARKS.get(wire[:1])
-    if mark is None or not wire.endswith(mark, 0, -_DOUBLE.size):
-        return None
-    start = _start(wire)
-    if start is None:
-        return None
-    content = wire[start : -len(mark) - _DOUBLE.size]
-    return NumberedItem(_whole(_DOUBLE.unpack(wire[-_DOUBLE.size :])[0]), wire[:1] + _varint(len(content)) + content)
-
-
-def _inside(wire: bytes) -> NumberedItem:
-    """Read the number wherever it is."""
+def _without_number(wire: bytes) -> NumberedItem:
+    """Take the number out of an event's metadata."""
     try:
         event = pb.StreamResponse.FromString(wire)
     except DecodeError:
@@ -116,33 +100,3 @@ def _uris(value: str | bytes) -> tuple[str, ...]:
 
 def _whole(number: float) -> int:
     return int(number) if 0 < number < _LARGEST and number.is_integer() else 0
-
-
-def _start(wire: bytes) -> int | None:
-    """Return where the content of the first submessage begins; None unless it is the only one."""
-    length = shift = 0
-    for position in range(1, min(len(wire), 6)):
-        length |= (wire[position] & _SEVEN_BITS) << shift
-        shift += 7
-        if not wire[position] & _MORE:
-            return position + 1 if position + 1 + length == len(wire) else None
-    return None
-
-
-def _varint(number: int) -> bytes:
-    digits = []
-    while number > _SEVEN_BITS:
-        digits.append(number & _SEVEN_BITS | _MORE)
-        number >>= 7
-    return bytes((*digits, number))
-
-
-def _mark(kind: str) -> tuple[bytes, bytes]:
-    """Return the first byte of such an event, and the bytes of its metadata up to the number."""
-    event = pb.StreamResponse()
-    getattr(event, kind).metadata[REPLAY_URI] = 1
-    wire = event.SerializeToString()
-    return wire[:1], wire[_start(wire) : -_DOUBLE.size]
-
-
-_MARKS = dict(_mark(field.name) for field in pb.StreamResponse.DESCRIPTOR.fields)

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import MethodDescriptor
 
-from a2a_gateway.calls import reads
 from a2a_gateway.openapi.parameters import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
-from a2a_gateway.routing.annotations import Route, captured
+from a2a_gateway.routing.annotations import Route, captured, is_public
+from a2a_gateway.upstream import is_read
 from a2a_server.protocol.errors import ErrorCodes, Reason
 from a2a_server.protocol.names import (
     A2A_JSON,
@@ -24,9 +24,6 @@ from a2a_server.protocol.names import (
     SSE,
     VERSION_HEADER,
 )
-
-DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
-"""The service that anyone may call; its answers may be cached."""
 
 ERROR: Final[Schema] = {
     "type": "object",
@@ -102,7 +99,7 @@ def referred(*names: str) -> list[dict[str, str]]:
 
 def resumes(method: MethodDescriptor) -> bool:
     """Whether a stream of the method can be resumed: if the method only reads."""
-    return method.server_streaming and reads(method)
+    return method.server_streaming and is_read(method)
 
 
 def refusals(codes: ErrorCodes) -> dict[str, Any]:
@@ -137,7 +134,7 @@ def operation_of(
         operation["requestBody"] = _request_body(route, schemas)
     if method.GetOptions().deprecated:
         operation["deprecated"] = True
-    if method.containing_service.full_name == DISCOVERY:
+    if is_public(method):
         operation["security"] = []
     return operation
 
@@ -163,7 +160,7 @@ def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, A
     responses: dict[str, Any] = {"200": {"description": "OK", "content": _json(schema)}}
     if method.server_streaming:
         responses["200"] = {"description": "A stream of events", "content": stream_of(schema)}
-    if method.containing_service.full_name == DISCOVERY:
+    if is_public(method):
         responses["200"]["content"] = {JSON: {"schema": schema}}
         responses["304"] = {"description": "The card is the one that If-None-Match names."}
     return responses | {status: {"$ref": f"#/components/responses/{status}"} for status in refusals(codes)}

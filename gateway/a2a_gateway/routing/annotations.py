@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from google.api import annotations_pb2, http_pb2
@@ -26,6 +27,9 @@ METHODS: Final = frozenset(
     )
 )
 """All methods that aiohttp's parser accepts, except CONNECT and OPTIONS, which are not about what a path serves."""
+
+
+DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
 
 
 class RouteError(ValueError):
@@ -64,6 +68,12 @@ def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
         options = method.GetOptions()
         if options.HasExtension(annotations_pb2.http):
             yield from _bindings(method, options.Extensions[annotations_pb2.http])
+
+
+@lru_cache(maxsize=256)
+def is_public(method: MethodDescriptor) -> bool:
+    """Whether anyone may call a method; its answers may be cached."""
+    return bool(method.containing_service.full_name == DISCOVERY)
 
 
 def captured(route: Route) -> Mapping[str, UrlField]:

@@ -6,7 +6,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from a2a_server.domain.addresses import PUBLIC, Addresses
+from a2a_server.domain.hosts import PUBLIC, Addresses
 
 
 @pytest.mark.req("SSRF-01")

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from a2a_server.domain.hosts import Hosts, host_of, is_local_name
+from a2a_server.domain.hosts import HostList, host_of, is_local_name
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,9 @@ def test_names_of_this_machine() -> None:
 
 @pytest.mark.req("SSRF-03")
 def test_lists_know_hosts_in_every_spelling() -> None:
-    hosts = Hosts.of(["Hook.Example.", ".below.example", "2001:DB8::1", "[2001:db8::2]", "192.0.2.1", "bücher.example"])
+    hosts = HostList.of(
+        ["Hook.Example.", ".below.example", "2001:DB8::1", "[2001:db8::2]", "192.0.2.1", "bücher.example"]
+    )
     for text in (
         "HOOK.example",
         "a.below.example",
@@ -132,11 +134,11 @@ def test_lists_know_hosts_in_every_spelling() -> None:
     for text in ("a.hook.example", "below.example", "notbelow.example", "[2001:db8::3]", "192.0.2.2"):
         assert host_of(text) not in hosts, text
     assert hosts
-    assert not Hosts.of([])
+    assert not HostList.of([])
 
 
 @pytest.mark.parametrize("name", ["", ".", "a b", "127.1", "*.example", "https://hook.example"])
 def test_a_list_names_the_entry_that_is_no_host(name: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - what it says is looked at
-        Hosts.of(["hook.example", name])
+        HostList.of(["hook.example", name])
     assert repr(name) in str(caught.value)

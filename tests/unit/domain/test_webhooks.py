@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.addresses import Addresses
-from a2a_server.domain.hosts import Hosts
+from a2a_server.domain.hosts import Addresses, HostList
 from a2a_server.domain.webhooks import MAX_PATH, Policy, faults_of, ports_of, target_of
 from a2a_server.protocol.errors import Violation
 
@@ -137,7 +136,7 @@ def test_the_development_switch_opens_this_machine() -> None:
 
 @pytest.mark.req("SSRF-03")
 def test_an_allow_list_is_the_whole_list() -> None:
-    policy = Policy(allow_hosts=Hosts.of(["hook.example", ".good.example", "10.0.0.1"]))
+    policy = Policy(allow_hosts=HostList.of(["hook.example", ".good.example", "10.0.0.1"]))
     assert complaint("https://HOOK.example/", policy) == ""
     assert complaint("https://a.good.example/", policy) == ""
     assert complaint("https://good.example/", policy) == (
@@ -148,7 +147,7 @@ def test_an_allow_list_is_the_whole_list() -> None:
 
 @pytest.mark.req("SSRF-03")
 def test_a_deny_list_goes_before_the_allow_list() -> None:
-    policy = Policy(allow_hosts=Hosts.of([".example"]), deny_hosts=Hosts.of([".bad.example", "worse.example"]))
+    policy = Policy(allow_hosts=HostList.of([".example"]), deny_hosts=HostList.of([".bad.example", "worse.example"]))
     assert complaint("https://hook.example/", policy) == ""
     assert complaint("https://a.bad.example/", policy)
     assert complaint("https://worse.example./", policy)

@@ -15,8 +15,7 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
 from a2a_gateway.channel import ChannelUpstream, call_failures, endpoints
-from a2a_gateway.channel.call_failures import is_read
-from a2a_gateway.upstream import CallContext, Upstream
+from a2a_gateway.upstream import CallContext, Upstream, is_read
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
 from a2a_server.protocol.errors import A2AError, Reason

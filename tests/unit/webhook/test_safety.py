@@ -22,8 +22,7 @@ from aiohttp import web
 from yarl import URL
 
 from a2a_server.adapters.webhook.connections import Connections, Lookups, RefusedAddressError, Sockets
-from a2a_server.domain.addresses import PUBLIC, Addresses
-from a2a_server.domain.hosts import Hosts
+from a2a_server.domain.hosts import PUBLIC, Addresses, HostList
 from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.push import Outcome
 from tests.support.effort import effort
@@ -163,7 +162,7 @@ async def _send_by_default(url: str, *answers: str) -> Outcome:
 
 @pytest.mark.req("SSRF-02", "SSRF-03")
 async def test_the_policy_is_the_same_when_a_config_is_made_and_when_it_is_used() -> None:
-    policy = Policy(addresses=HERE.addresses, allow_hosts=Hosts.of(["localhost"]))
+    policy = Policy(addresses=HERE.addresses, allow_hosts=HostList.of(["localhost"]))
     async with receiver() as client, sending(policy) as sender:
         bad, good = hook(client.url), hook(f"http://localhost:{client.port}/")
         assert [fault.field for fault in sender.faults(bad.config, "x.")] == ["x.url"]
