@@ -17,20 +17,20 @@ from setuptools.command.build_ext import build_ext
 
 MODULES = {
     "a2a_gateway": "calls dispatcher jsonrpc profiles rest",
-    "a2a_gateway/older/v0_3": "answers jsonrpc requests speeches",
+    "a2a_gateway/older/v0_3": "answers jsonrpc speeches",
     "a2a_gateway/requests": "binding headers proxies",
     "a2a_gateway/routing": "table",
     "a2a_server/adapters": "defaults",
     "a2a_server/adapters/memory": "tasks",
     "a2a_server/agents": "artifact output",
     "a2a_server/domain": "checkers events free_form lifecycle media_types reducer trace validation",
-    "a2a_server/operations": "capabilities services",
+    "a2a_server/operations": "services",
     "a2a_server/operations/log": "readers snapshot writer",
     "a2a_server/operations/rpc": "send",
-    "a2a_server/operations/turns": "idempotency live_task pending_send sending slots turn_events turn_input",
+    "a2a_server/operations/turns": "exchange idempotency live_task sending turn_events",
     "a2a_server/ports": "records",
     "a2a_server/protocol/codec": "codec times",
-    "a2a_server/protocol/v0_3": "extras json kind messages parts push requests",
+    "a2a_server/protocol/v0_3": "extras json kind messages parts requests",
     "a2a_server/transport": "local pipeline steps",
 }
 """What a call spends its time in.

@@ -1,12 +1,75 @@
-"""1.0: ProtoJSON that reads states in all their spellings, and tells where members of 0.3 belong (CONF-26, CONF-54)."""
+"""1.0: ProtoJSON that reads states in all their spellings, and tells where members of 0.3 belong (CONF-26, CONF-54).
+
+A member of 0.3 is refused where ignoring it would lose what it says (LMAP-03). Others that nobody knows are ignored.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.enums import STATE, V1_STATES
-from a2a_server.protocol.foreign import IN_1_0
+from a2a_server.protocol.codec.faults import shown
+from a2a_server.protocol.codec.schema import Complaint
+from a2a_server.protocol.names import INPUT_REQUEST_URI
+from a2a_server.protocol.spellings import STATE, V1_STATES, of_1_0, texts
 
-V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=IN_1_0))
+_FROM_0_3: Final = "is A2A 0.3's; 1.0 has {}"
+_FROM_DRAFT: Final = "is the draft's; 1.0 has {}"
+_KIND: Final = "kind"
+_CONTENTS: Final = {"text": {"text"}, "file": {"url", "raw", "file"}, "data": {"data"}}
+"""What a part of a kind has; about `file` there is a complaint of its own."""
+
+
+def _kind_of_message(message: Mapping[str, object]) -> str:
+    """A `kind` that is right says nothing that the other members do not, and is ignored."""
+    return "" if message[_KIND] == "message" else _wrong(message)
+
+
+def _kind_of_part(part: Mapping[str, object]) -> str:
+    kind = part[_KIND]
+    return "" if isinstance(kind, str) and _CONTENTS.get(kind, set()) & part.keys() else _wrong(part)
+
+
+def _wrong(value: Mapping[str, object]) -> str:
+    return f"is A2A 0.3's and says {shown(value[_KIND])}, which this is not; 1.0 has no such member"
+
+
+_TASK: Final = texts(_FROM_0_3, name='"id"')
+_CONFIG: Final = texts(_FROM_0_3, name='"taskId" and "id"', pushNotificationConfigId='"id", and "taskId" for the task')
+_MEMBERS_HERE: Final = dict.fromkeys(("pushNotificationConfig", "config"), "its members here")
+
+_FOREIGN: Final[Mapping[str, Mapping[str, Complaint]]] = of_1_0(
+    {
+        "SendMessageRequest": texts(_FROM_0_3, request='"message"'),
+        "SendMessageConfiguration": texts(
+            _FROM_0_3,
+            blocking='"returnImmediately", which is the opposite',
+            pushNotificationConfig='"taskPushNotificationConfig"',
+            pushNotification='"taskPushNotificationConfig"',
+        ),
+        "Message": {
+            _KIND: _kind_of_message,
+            **texts(_FROM_0_3, content='"parts"', inputRequest=f"the extension {INPUT_REQUEST_URI}, in metadata"),
+        },
+        "Part": {
+            _KIND: _kind_of_part,
+            **texts(_FROM_0_3, file='"url" or "raw", with "mediaType" and "filename" beside it'),
+        },
+        "AuthenticationInfo": texts(_FROM_0_3, schemes='"scheme", a single one'),
+        "GetTaskRequest": _TASK,
+        "CancelTaskRequest": _TASK,
+        "SubscribeToTaskRequest": _TASK,
+        "ListTasksRequest": texts(_FROM_DRAFT, lastUpdatedAfter='"statusTimestampAfter", such as 2026-02-03T04:05:06Z'),
+        "TaskPushNotificationConfig": {
+            **texts(_FROM_0_3, **_MEMBERS_HERE, parent='"taskId"', configId='"id"'),
+            **_CONFIG,
+        },
+        "GetTaskPushNotificationConfigRequest": _CONFIG,
+        "DeleteTaskPushNotificationConfigRequest": _CONFIG,
+        "ListTaskPushNotificationConfigsRequest": texts(_FROM_0_3, parent='"taskId"', id='"taskId"'),
+    }
+)
+
+V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=_FOREIGN))
 """Required members always written, times in milliseconds."""

@@ -19,7 +19,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import COMPAT
-from a2a_server.protocol.v0_3 import messages, names, push, requests
+from a2a_server.protocol.v0_3 import messages, names, requests
 from a2a_server.protocol.v0_3.parts import Found, decode_file, encode_file
 from tests.property.dialects import as_json, copy, normal, within
 from tests.property.messages import messages as arbitrary
@@ -125,7 +125,7 @@ def test_push_configs_survive_0_3(config: pb.TaskPushNotificationConfig, task_id
     if "," in config.authentication.scheme:
         config.authentication.scheme = "Bearer"
     legacy = v03.CreateTaskPushNotificationConfigRequest(
-        parent=push.downgrade(config).name.rpartition("/")[0], config=push.downgrade(config)
+        parent=requests.downgrade_config(config).name.rpartition("/")[0], config=requests.downgrade_config(config)
     )
     assert requests.upgrade_create_config(legacy) == config
 

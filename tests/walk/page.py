@@ -13,6 +13,7 @@ PAGE = ROOT / "docs" / "architecture.md"
 RENEWAL = ".venv/bin/python -m tests.walk.page"
 
 _LIST = re.compile(r"(<!-- walk: (\S+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_SERVES = re.compile(r"\s*\((?:design|spec|docs|[A-Z]{4}-\d\d)\b.*?\)")
 _STEP = re.compile(r"^\d+\. `(\S+)`: (.*)$", re.MULTILINE)
 
 
@@ -36,8 +37,8 @@ def renewed(text: str, walks: dict[str, Sequence[str]]) -> str:
 def purpose(path: str) -> str:
     """The first sentence of a module's docstring, without the requirements that it serves."""
     about = ast.get_docstring(ast.parse((ROOT / path).read_text("utf-8"))) or ""
-    sentence = " ".join(re.sub(r"\s*\((?:design|spec|docs)\b.*?\)", "", about.split("\n\n")[0]).split()).rstrip(".")
-    return f"{sentence}."
+    first = _SERVES.sub("", about.split("\n\n")[0])
+    return " ".join(first.split()).rstrip(".") + "."
 
 
 def main() -> None:

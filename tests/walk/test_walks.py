@@ -11,7 +11,7 @@ from tests.walk.page import PAGE, RENEWAL, lists, renewed
 from tests.walk.record import ROOT
 from tests.walk.stage import KINDS
 
-BOUNDS = {"rest-send": 43, "grpc-send": 33, "grpc-stream": 36, "0.3-send": 52, "event": 39, "gateway-send": 49}
+BOUNDS = {"rest-send": 40, "grpc-send": 30, "grpc-stream": 32, "0.3-send": 51, "event": 32, "gateway-send": 45}
 SAID = lists(PAGE.read_text("utf-8"))
 
 

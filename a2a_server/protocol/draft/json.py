@@ -17,10 +17,10 @@ from a2a_server.protocol.codec.compiler import Compiler, Function, has
 from a2a_server.protocol.codec.scalars import boolean, integer
 from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
 from a2a_server.protocol.draft import configs
-from a2a_server.protocol.enums import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE
-from a2a_server.protocol.foreign import IN_DRAFT, of_0_3, of_1_0, snake
+from a2a_server.protocol.spellings import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE, of_0_3, of_1_0, snake
 from a2a_server.protocol.v0_3 import parts
 from a2a_server.protocol.v0_3.configs import ID, UNNAMED
+from a2a_server.protocol.v0_3.foreign import IN_DRAFT
 from a2a_server.protocol.v0_3.json import TIME, Spelling
 from a2a_server.protocol.v0_3.parts import Found
 from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, told

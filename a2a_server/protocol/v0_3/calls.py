@@ -12,7 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import Violation, refuse
-from a2a_server.protocol.v0_3 import cards, messages, push, requests
+from a2a_server.protocol.v0_3 import cards, messages, requests
 from a2a_server.protocol.v0_3.requests import Options
 
 Translate = Callable[[Any, Options], Message]
@@ -62,15 +62,18 @@ CALLS: Final[Mapping[str, Call]] = MappingProxyType(
         "CreateTaskPushNotificationConfig": Call(
             "CreateTaskPushNotificationConfig",
             _plain(requests.upgrade_create_config),
-            _plain(push.downgrade),
+            _plain(requests.downgrade_config),
             4,
             requests.schemes_of_create,
         ),
         "GetTaskPushNotificationConfig": Call(
-            "GetTaskPushNotificationConfig", _plain(requests.upgrade_get_config), _plain(push.downgrade), 2
+            "GetTaskPushNotificationConfig", _plain(requests.upgrade_get_config), _plain(requests.downgrade_config), 2
         ),
         "ListTaskPushNotificationConfig": Call(
-            "ListTaskPushNotificationConfigs", _plain(requests.upgrade_list_configs), _plain(push.downgrade_list), 4
+            "ListTaskPushNotificationConfigs",
+            _plain(requests.upgrade_list_configs),
+            _plain(requests.downgrade_configs),
+            4,
         ),
         "DeleteTaskPushNotificationConfig": Call(
             "DeleteTaskPushNotificationConfig", _plain(requests.upgrade_delete_config), _plain(_nothing), 2

@@ -15,7 +15,7 @@ from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, note, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.v0_3 import names, push
+from a2a_server.protocol.v0_3 import names, requests
 from a2a_server.protocol.v0_3.names import text_of
 
 JsonObject = dict[str, Any]
@@ -103,7 +103,7 @@ def agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults 
 
 def _write_inner(writers: Compiler) -> Function:
     write = writers.of(_OLD)
-    return lambda config: write(push.downgrade_inner(config))
+    return lambda config: write(requests.downgrade_inner(config))
 
 
 def _read_inner(readers: Compiler) -> Function:
@@ -112,7 +112,7 @@ def _read_inner(readers: Compiler) -> Function:
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         legacy = v03.PushNotificationConfig()
         inner(value, legacy)
-        push.upgrade_into(config, legacy)
+        requests.upgrade_config_into(config, legacy)
 
     return read
 

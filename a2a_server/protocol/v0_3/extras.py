@@ -20,7 +20,7 @@ from a2a_server.protocol.v0_3.parts import WRAPPED
 _RESULT: Final = "tool-result"
 KINDS: Final = _RESULT, "tool-use"
 
-_MEMBER: Final = "inputRequest"
+MEMBER: Final = "inputRequest"
 _KIND: Final = "input-request"
 _TYPES: Final = {"prompt": (str, "a string"), "requestId": (str, "a string"), "sensitive": (bool, "true or false")}
 _MARK: Final = "partKind"
@@ -28,29 +28,12 @@ _ID: Final = "toolUseId"
 _OWN: Final = frozenset({"kind", "metadata"})
 
 
-def is_used(send: JsonObject) -> bool:
-    """Whether a sound send makes such a request, or has parts of tools in a shape of their own."""
-    message = send.get("message") or {}
-    return message.get(_MEMBER) is not None or any(part.get("kind") in KINDS for part in message.get("parts") or ())
-
-
 # -- input requests
 
 
-def reader(plain: Function) -> Function:
-    """What reads a message, where `plain` reads one without a request."""
-
-    def read(value: object, message: v03.Message) -> None:
-        if type(value) is dict and value.get(_MEMBER) is not None:
-            _read(value, message, plain)
-        else:
-            plain(value, message)
-
-    return read
-
-
-def _read(value: JsonObject, message: v03.Message, plain: Function) -> None:
-    request = value[_MEMBER]
+def read_input_request(value: JsonObject, message: v03.Message, plain: Function) -> None:
+    """Read a message with a request, where `plain` reads one without."""
+    request = value[MEMBER]
     faults: Faults | None = None
     try:
         plain(value, message)
@@ -58,10 +41,10 @@ def _read(value: JsonObject, message: v03.Message, plain: Function) -> None:
         faults = found
     try:
         told = {**_checked(request), "kind": _KIND}
-        own = message.metadata.fields[URI].struct_value.fields[_MEMBER]
+        own = message.metadata.fields[URI].struct_value.fields[MEMBER]
         read_struct(told, own.struct_value)
     except WRONG as error:
-        faults = note(faults, f".{_MEMBER}", "an object", request, error)
+        faults = note(faults, f".{MEMBER}", "an object", request, error)
     if faults:
         raise faults
     if URI not in message.extensions:
@@ -100,14 +83,14 @@ def _original(written: JsonObject) -> JsonObject:
     """The message as it is said by who uses such requests, if it makes one that can be read again."""
     own = written["metadata"].get(URI)
     try:
-        request = _checked(own.get(_MEMBER) if type(own) is dict else None)
+        request = _checked(own.get(MEMBER) if type(own) is dict else None)
     except WRONG:
         return written
     if "kind" not in request:
         return written
     told = {name: item for name, item in written.items() if name not in {"metadata", "extensions"}}
-    told[_MEMBER] = {"kind": _KIND, **_without(request, "kind")}
-    if metadata := _cut(written["metadata"], _MEMBER):
+    told[MEMBER] = {"kind": _KIND, **_without(request, "kind")}
+    if metadata := _cut(written["metadata"], MEMBER):
         told["metadata"] = metadata
     if extensions := [uri for uri in written["extensions"] if uri != URI or URI in metadata]:
         told["extensions"] = extensions

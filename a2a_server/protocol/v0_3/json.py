@@ -23,7 +23,7 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect, times
 from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
-from a2a_server.protocol.enums import (
+from a2a_server.protocol.spellings import (
     KEBAB_STATES,
     OLD_ROLE,
     OLD_STATE,
@@ -32,9 +32,12 @@ from a2a_server.protocol.enums import (
     PROTO_STATES,
     ROLE,
     STATE,
+    of_0_3,
+    of_1_0,
+    snake,
 )
-from a2a_server.protocol.foreign import IN_KIND, IN_PROTO, TENANT, of_0_3, of_1_0, snake
 from a2a_server.protocol.v0_3 import configs, kind, messages, requests
+from a2a_server.protocol.v0_3.foreign import IN_KIND, IN_PROTO, TENANT
 from a2a_server.protocol.v0_3.parts import Found
 from a2a_server.protocol.v0_3.words import KIND_SENDS, RENAMED, Renames, Words, renamed, spelled, told
 

@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Compiler, Function, has, which_of
-from a2a_server.protocol.codec.faults import Faults, complain, elements
+from a2a_server.protocol.codec.faults import WRONG, Faults, complain, elements, note
 from a2a_server.protocol.codec.scalars import octets
 from a2a_server.protocol.codec.schema import Form, descriptor_of
 from a2a_server.protocol.codec.wellknown import read_struct, write_struct
@@ -30,6 +30,8 @@ _CONFIGURATION: Final = descriptor_of(v03.SendMessageConfiguration)
 _EXPECTED: Final[Mapping[str, str]] = {"text": "a string", "file": "an object", "data": "an object"}
 _CONTENTS: Final = tuple(_EXPECTED)
 """The members of which a part has one, and the values of its `kind`."""
+_PLAIN: Final = "kind", "text"
+"""The members of nearly all parts."""
 _REFERENCES: Final = "referenceTaskIds"
 
 
@@ -55,6 +57,9 @@ def _part_reader(readers: Compiler) -> Function:
         if type(value) is not dict:
             raise TypeError
         kind = value.get("kind")
+        if kind == "text" and len(value) == len(_PLAIN) and (text := value.get("text")) is not None:
+            _read_text(text, part)
+            return
         if type(kind) is str and kind in extras.KINDS:
             extras.read_tool_part(value, part)
             return
@@ -69,6 +74,13 @@ def _part_reader(readers: Compiler) -> Function:
             raise faults
 
     return read
+
+
+def _read_text(text: str, part: v03.Part) -> None:
+    try:
+        part.text = text
+    except WRONG as error:
+        raise note(None, ".text", _EXPECTED["text"], text, error) from None
 
 
 def _wrong_kind(kind: object, value: JsonObject, faults: Faults | None) -> Faults:
@@ -143,7 +155,13 @@ def _message_reader(readers: Compiler) -> Function:
         if ids:
             put_references(message.metadata, ids)
 
-    return extras.reader(read)
+    def read_message(value: object, message: v03.Message) -> None:
+        if type(value) is dict and value.get(extras.MEMBER) is not None:
+            extras.read_input_request(value, message, read)
+        else:
+            read(value, message)
+
+    return read_message
 
 
 MESSAGE: Final[Form] = Form(_message_writer, _message_reader)

@@ -22,9 +22,9 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.faults import Faults, key_path
 from a2a_server.protocol.codec.schema import Dialect, Spellings, descriptor_of
-from a2a_server.protocol.enums import DRAFT_STATES, KEBAB_STATES, PLAIN_ROLES, PROTO_ROLES, PROTO_STATES
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, status_of
 from a2a_server.protocol.names import COMPAT, EXTENSIONS, OLD_EXTENSIONS
+from a2a_server.protocol.spellings import DRAFT_STATES, KEBAB_STATES, PLAIN_ROLES, PROTO_ROLES, PROTO_STATES
 from a2a_server.protocol.v0_3.parts import Found
 
 Words = Callable[[str], str]

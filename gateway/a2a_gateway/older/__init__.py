@@ -1,1 +1,1 @@
-"""Doors of older versions: 0.3, and the draft between it and 1.0."""
+"""The doors of older versions, on the requests of 1.0: paths, methods, cards and errors of their own."""

@@ -8,7 +8,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.v0_3 import push, requests
+from a2a_server.protocol.v0_3 import requests
 
 Json = dict[str, Any]
 NAME = "tasks/t/pushNotificationConfigs/c"
@@ -105,7 +105,7 @@ def test_no_history_length_in_0_3_is_none_in_1_0() -> None:
 
 def test_0_3_nests_what_1_0_has_flat() -> None:
     config = pb.TaskPushNotificationConfig(task_id="t", id="c", url="https://x.example", token="s")
-    legacy = push.downgrade(config)
+    legacy = requests.downgrade_config(config)
     assert MessageToDict(legacy) == {
         "name": NAME,
         "pushNotificationConfig": {"id": "c", "url": "https://x.example", "token": "s"},
@@ -116,7 +116,7 @@ def test_pages() -> None:
     page = pb.ListTaskPushNotificationConfigsResponse(
         configs=[pb.TaskPushNotificationConfig(task_id="t", id="c")], next_page_token="p"
     )
-    legacy = push.downgrade_list(page)
+    legacy = requests.downgrade_configs(page)
     assert [config.name for config in legacy.configs] == [NAME]
     assert legacy.next_page_token == "p"
 
@@ -125,10 +125,12 @@ def test_pages() -> None:
 def test_the_scheme_is_a_list_of_one(schemes: list[str]) -> None:
     config = pb.TaskPushNotificationConfig(task_id="t", id="c")
     config.authentication.scheme = "".join(schemes)
-    assert list(push.downgrade(config).push_notification_config.authentication.schemes) == schemes
+    assert list(requests.downgrade_config(config).push_notification_config.authentication.schemes) == schemes
 
 
 def test_credentials_without_a_scheme_are_for_the_core_to_refuse() -> None:
     config = pb.TaskPushNotificationConfig()
-    push.upgrade_into(config, v03.PushNotificationConfig(authentication=v03.AuthenticationInfo(credentials="s")))
+    requests.upgrade_config_into(
+        config, v03.PushNotificationConfig(authentication=v03.AuthenticationInfo(credentials="s"))
+    )
     assert config.HasField("authentication")

@@ -16,10 +16,8 @@ from aiohttp import web
 from a2a_gateway.calls import Calls, Told
 from a2a_gateway.cards.agent_card import CardWriter, doors_at, tenants_of
 from a2a_gateway.http.streams import EventCache
+from a2a_gateway.older.draft.bindings import A2A, CONFIG, DISCOVERY, DraftJsonRpc, DraftRest
 from a2a_gateway.older.draft.errors import CODES, DraftFailure
-from a2a_gateway.older.draft.jsonrpc import DraftJsonRpc
-from a2a_gateway.older.draft.requests import A2A, CONFIG, DISCOVERY
-from a2a_gateway.older.draft.rest import DraftRest
 from a2a_gateway.older.v0_3.answers import Ask, Speech
 from a2a_gateway.older.v0_3.doors import Place
 from a2a_gateway.profiles import Profile

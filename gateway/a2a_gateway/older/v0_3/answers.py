@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -22,12 +23,17 @@ from a2a_gateway.http.frames import Frames
 from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.upstream import CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, StatusError, deadline_exceeded
+from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded, refuse
+from a2a_server.protocol.names import SCHEMES
 from a2a_server.protocol.v0_3.words import Words, retold
 
 RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
 """Those of 1.0."""
 
+_TENANT: Final = "tenant"
+_CONFIG_NAMES: Final = "pushNotificationConfig", "push_notification_config", "pushNotification", "push_notification"
+_CONFIGS: Final = frozenset(_CONFIG_NAMES)
+_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*").fullmatch
 _LIST: Final = RPCS["ListTaskPushNotificationConfigs"]
 _PAGE: Final = 100
 _MOST_PAGES: Final = 100
@@ -165,3 +171,44 @@ OTHERWISE: Final[Mapping[str, Answering]] = MappingProxyType(
     }
 )
 """By the RPC of 1.0."""
+
+
+# -- what a request of 1.0 has no member for
+
+
+def without_tenant(query: Query, tenant: str) -> Query:
+    """What else a query says; one that names another tenant than the path is refused.
+
+    To ignore it would be to make the call in somebody else's space.
+    """
+    said = [text for name, text in query if name == _TENANT]
+    if not said:
+        return query
+    if any(text not in {"", tenant} for text in said):
+        refuse([Violation(_TENANT, "is A2A 1.0's in the query; 0.3 has it in the path, as in /{tenant}/v1/tasks")])
+    return [(name, text) for name, text in query if name != _TENANT]
+
+
+def schemes_of_send(value: Any) -> Beside:  # noqa: ANN401 - JSON
+    """What the config inside of a send offers; whether the JSON is sound has been looked at."""
+    configuration = value.get("configuration")
+    return _offered(configuration, "configuration.") if configuration else NOTHING
+
+
+def schemes_of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
+    """What a config by itself offers."""
+    return _offered(value, "")
+
+
+def _offered(holder: Mapping[str, Any], prefix: str) -> Beside:
+    if _CONFIGS.isdisjoint(holder):
+        return NOTHING
+    name = next((name for name in _CONFIG_NAMES if holder.get(name)), "")
+    listed: Sequence[str] = ((holder.get(name) or {}).get("authentication") or {}).get("schemes") or ()
+    if len(listed) < 2:  # noqa: PLR2004 - one is in the request
+        return NOTHING
+    for index, scheme in enumerate(listed):
+        if not _TOKEN(scheme):  # a comma would make two of one
+            field = f"{prefix}{name}.authentication.schemes[{index}]"
+            refuse([Violation(field, "must be the name of an HTTP authentication scheme, such as Bearer")])
+    return {SCHEMES: (",".join(listed),)}

@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple
 from a2a_server.protocol.codec.faults import Faults, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.errors import Violation, refuse
-from a2a_server.protocol.foreign import TENANT
 from a2a_server.protocol.v0_3 import configs
 from a2a_server.protocol.v0_3.configs import JsonObject
+from a2a_server.protocol.v0_3.foreign import TENANT
 from a2a_server.protocol.v0_3.names import A_SEGMENT, A_TASK, parent_of, unborn_config_of
 
 OldSpelling = Literal["kind", "proto"]

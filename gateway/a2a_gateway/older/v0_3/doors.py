@@ -1,22 +1,41 @@
-"""Where 0.3 is served beside 1.0: under /v1, and behind the tenants that the settings name (LRES-01, CONF-50)."""
+"""Where older versions are served: 0.3 under /v1 and behind its tenants, and the cards of 0.2.
+
+0.3 is beside 1.0, under /v1, and behind the tenants that the settings name (LRES-01, CONF-50). Clients of 0.2 look for
+cards at the routes of OldDiscovery, which are answered in the form of 0.3 (LOLD-01, -02).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from http import HTTPStatus
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
+from google.protobuf.descriptor import MethodDescriptor
+from google.rpc import code_pb2
 
-from a2a_gateway.calls import Calls
+from a2a_gateway.calls import Calls, query_of, versions_asked
 from a2a_gateway.cards.agent_card import Legacy
-from a2a_gateway.http.replies import Reply
+from a2a_gateway.http.cors import ANYBODY
+from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.older.v0_3 import rest, speeches
+from a2a_gateway.older.v0_3.answers import OTHERWISE, Ask, Speech
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc
 from a2a_gateway.older.v0_3.rest import OldRest
-from a2a_gateway.routing.table import WrongVerb
+from a2a_gateway.older.v0_3.speeches import profile
+from a2a_gateway.requests.binding import bind
+from a2a_gateway.requests.headers import accepted_types
+from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
+from a2a_proto import a2a_pb2 as pb
+from a2a_proto import discovery_pb2
+from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.json_v1 import V1
+from a2a_server.protocol.names import JSON
+from a2a_server.protocol.v0_3 import words
 
 _POST = ("OPTIONS", "POST")
 _OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{rest.PREFIX}.*").fullmatch
@@ -79,3 +98,85 @@ class OldDoors:
         if request.method != "POST":
             raise WrongVerb(_POST)
         return await self.jsonrpc(request, query, tenant)
+
+
+# -- cards of 0.2
+
+OLD_DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["OldDiscovery"]
+_PUBLIC: Final = OLD_DISCOVERY.methods_by_name["GetAgentCard"]
+
+_MEANT: Final[Mapping[MethodDescriptor, MethodDescriptor]] = {
+    _PUBLIC: discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"],
+    OLD_DISCOVERY.methods_by_name["GetExtendedAgentCard"]: (
+        pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name["GetExtendedAgentCard"]
+    ),
+}
+"""The RPCs that are called."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OldCards:
+    """Serves every route of OldDiscovery."""
+
+    speech: Speech
+    table: Table
+
+    @classmethod
+    def of(cls, calls: Calls, legacy: Legacy) -> OldCards:
+        speaking = profile(V1, V1, words.KIND, "This path")  # no request has a body to be spelt
+        speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
+        return cls(speech, Table.of([OLD_DISCOVERY]))
+
+    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Reply | None:
+        """Answer a request; None if its path is none of these."""
+        public = False
+        try:
+            match = self.table.match(request.method, path)
+            public = match.route.method is _PUBLIC
+            return await self._serve(request, match, query)
+        except Unknown:
+            return None
+        except ConnectionError:  # the client's: nobody is there to be told
+            raise
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            answer = self._refusal(error)
+            set_headers(answer, ANYBODY if public else ())
+            return answer
+
+    def verbs(self, path: str) -> Sequence[str]:
+        """What a path answers to; nothing if it is none of these."""
+        try:
+            self.table.match("OPTIONS", path)
+        except WrongVerb as known:
+            return known.allow
+        except Unknown:
+            pass
+        return ()
+
+    def is_public(self, path: str) -> bool:
+        """Whether any page may read what is there (CONF-77)."""
+        try:
+            return self.table.match("GET", path).route.method is _PUBLIC
+        except (LookupError, A2AError):
+            return False
+
+    async def _serve(self, request: web.BaseRequest, match: Match, query: str) -> Reply:
+        method, calls, parameters = match.route.method, self.speech.calls, query_of(query)
+        calls.profile.check(versions_asked(request, parameters))
+        kind = calls.profile.unary(None if method is _PUBLIC else accepted_types(request.headers))
+        message = bind(match, parameters, b"", calls.profile.codec, max_depth=calls.options.max_depth)
+        told = await self.speech.answer(Ask(request, parameters, _MEANT[method], message))
+        if method is not _PUBLIC:
+            return Reply(told.json, kind, told.headers)
+        assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
+        return calls.cards.answer(request, self.speech.card(told.message), told.headers)
+
+    def _refusal(self, error: Exception) -> Reply:
+        if isinstance(error, WrongVerb):
+            reply = self._refusal(A2AError(Reason.METHOD_NOT_ALLOWED, str(error)))
+            set_headers(reply, [("Allow", ", ".join(error.allow))])
+            return reply
+        failure = self.speech.calls.profile.explain(error)
+        if failure.reason is Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED:  # which 0.2 knows by its HTTP status only
+            failure = replace(failure, http=HTTPStatus.NOT_FOUND, code=code_pb2.NOT_FOUND)
+        return Reply(failure.rest(), JSON, failure.headers, status=failure.http)

@@ -6,7 +6,6 @@ the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -15,13 +14,12 @@ from typing import Any, Final, NamedTuple
 from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.calls import NOTHING, Beside, Query
-from a2a_gateway.older.v0_3.answers import RPCS
+from a2a_gateway.older.v0_3.answers import RPCS, schemes_of_config, schemes_of_send
 from a2a_gateway.older.v0_3.bodies import OldSpelling, agree, named, new_config, object_of, spelling_of
 from a2a_gateway.requests import binding
 from a2a_gateway.routing.table import Match, wildcards
 from a2a_server.protocol.codec import loads
 from a2a_server.protocol.errors import A2AError, Violation, refuse
-from a2a_server.protocol.names import SCHEMES
 from a2a_server.protocol.v0_3.names import task_of
 from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
 
@@ -29,10 +27,6 @@ MOST_TASKS: Final = 100
 """How many tasks a list has when the client says nothing; what follows is linked (LRES-08)."""
 
 _NAMES: Final = frozenset({"name", "parent"})
-_TENANT: Final = "tenant"
-_CONFIG_NAMES: Final = "pushNotificationConfig", "push_notification_config", "pushNotification", "push_notification"
-_CONFIGS: Final = frozenset(_CONFIG_NAMES)
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]*").fullmatch
 
 
 def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
@@ -136,44 +130,3 @@ _WAYS: Final[Mapping[str, _Way]] = MappingProxyType(
     }
 )
 """By the route's RPC: that of 0.3, or of 1.0 where 0.3 has none."""
-
-
-# -- what a request of 1.0 has no member for
-
-
-def without_tenant(query: Query, tenant: str) -> Query:
-    """What else a query says; one that names another tenant than the path is refused.
-
-    To ignore it would be to make the call in somebody else's space.
-    """
-    said = [text for name, text in query if name == _TENANT]
-    if not said:
-        return query
-    if any(text not in {"", tenant} for text in said):
-        refuse([Violation(_TENANT, "is A2A 1.0's in the query; 0.3 has it in the path, as in /{tenant}/v1/tasks")])
-    return [(name, text) for name, text in query if name != _TENANT]
-
-
-def schemes_of_send(value: Any) -> Beside:  # noqa: ANN401 - JSON
-    """What the config inside of a send offers; whether the JSON is sound has been looked at."""
-    configuration = value.get("configuration")
-    return _offered(configuration, "configuration.") if configuration else NOTHING
-
-
-def schemes_of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
-    """What a config by itself offers."""
-    return _offered(value, "")
-
-
-def _offered(holder: Mapping[str, Any], prefix: str) -> Beside:
-    if _CONFIGS.isdisjoint(holder):
-        return NOTHING
-    name = next((name for name in _CONFIG_NAMES if holder.get(name)), "")
-    listed: Sequence[str] = ((holder.get(name) or {}).get("authentication") or {}).get("schemes") or ()
-    if len(listed) < 2:  # noqa: PLR2004 - one is in the request
-        return NOTHING
-    for index, scheme in enumerate(listed):
-        if not _TOKEN(scheme):  # a comma would make two of one
-            field = f"{prefix}{name}.authentication.schemes[{index}]"
-            refuse([Violation(field, "must be the name of an HTTP authentication scheme, such as Bearer")])
-    return {SCHEMES: (",".join(listed),)}

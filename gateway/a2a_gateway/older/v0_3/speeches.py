@@ -33,7 +33,8 @@ from a2a_server.protocol.names import (
     VERSION,
 )
 from a2a_server.protocol.v0_3 import words
-from a2a_server.protocol.v0_3.extras import is_used
+from a2a_server.protocol.v0_3.configs import JsonObject
+from a2a_server.protocol.v0_3.extras import KINDS, MEMBER
 from a2a_server.protocol.v0_3.json import Spelling, kind_json, proto_json
 from a2a_server.protocol.v0_3.words import Words, renamed
 
@@ -56,7 +57,7 @@ class Speeches(NamedTuple):
 
         To name the extension, or to use what it is carried by, means just that: official clients read nothing else.
         """
-        if isinstance(message, pb.SendMessageRequest) and is_used(value):
+        if isinstance(message, pb.SendMessageRequest) and _uses_extras(value):
             return self.extras
         return self.extras if _asks_for_extras(request.headers) else self.plain
 
@@ -116,3 +117,9 @@ def _asks_for_extras(headers: MultiMapping[str]) -> bool:
         if name in headers and any(MEMBERS_URI in map(str.strip, uris.split(",")) for uris in headers.getall(name)):
             return True
     return False
+
+
+def _uses_extras(send: JsonObject) -> bool:
+    """Whether a sound send makes such a request, or has parts of tools in a shape of their own."""
+    message = send.get("message") or {}
+    return message.get(MEMBER) is not None or any(part.get("kind") in KINDS for part in message.get("parts") or ())

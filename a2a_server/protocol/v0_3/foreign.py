@@ -1,45 +1,15 @@
-"""Members of one version or spelling in a body of another: refused where ignoring them would lose what they say.
+"""Members of other versions and spellings in a body of 0.3 or the draft: refused, where ignoring them would lose them.
 
-All other members that nobody knows are ignored (spec: GEN-06, CONF-54, LMAP-03, LRES-05, DRFT-02).
+All other members that nobody knows are ignored (spec: GEN-06, LRES-05, DRFT-02).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.codec.faults import shown
-from a2a_server.protocol.codec.schema import Complaint
 from a2a_server.protocol.names import INPUT_REQUEST_URI
-
-T = TypeVar("T")
-
-Foreign = Mapping[str, Mapping[str, str]]
-"""By type: members, and what to say of them."""
-
-
-def of_1_0(table: Mapping[str, T]) -> dict[str, T]:
-    """The same table by the full names of 1.0's types and fields."""
-    return {f"{pb.DESCRIPTOR.package}.{name}": entry for name, entry in table.items()}
-
-
-def of_0_3(table: Mapping[str, T]) -> dict[str, T]:
-    """The same table by the full names of 0.3's types and fields."""
-    return {f"{v03.DESCRIPTOR.package}.{name}": entry for name, entry in table.items()}
-
-
-def snake(name: str) -> str:
-    return re.sub(r"(?=[A-Z])", "_", name).lower()
-
-
-def texts(told: str, **names: str) -> dict[str, str]:
-    """What to say of each name, in either case."""
-    said = {name: told.format(right) for name, right in names.items()}
-    return said | {snake(name): text for name, text in said.items()}
-
+from a2a_server.protocol.spellings import Foreign, of_0_3, of_1_0, texts
 
 _OF_1_0: Final = "is A2A 1.0's; 0.3 has {}"
 _OF_PROTO: Final = "is the 0.3 proto's; its JSON schema, which the rest of this is spelt by, has {}"
@@ -141,63 +111,3 @@ IN_DRAFT: Final[Foreign] = {
         }
     ),
 }
-
-
-# -- in 1.0
-
-_FROM_0_3: Final = "is A2A 0.3's; 1.0 has {}"
-_FROM_DRAFT: Final = "is the draft's; 1.0 has {}"
-_KIND: Final = "kind"
-_CONTENTS: Final = {"text": {"text"}, "file": {"url", "raw", "file"}, "data": {"data"}}
-"""What a part of a kind has; about `file` there is a complaint of its own."""
-
-
-def _kind_of_message(message: Mapping[str, object]) -> str:
-    """A `kind` that is right says nothing that the other members do not, and is ignored."""
-    return "" if message[_KIND] == "message" else _wrong(message)
-
-
-def _kind_of_part(part: Mapping[str, object]) -> str:
-    kind = part[_KIND]
-    return "" if isinstance(kind, str) and _CONTENTS.get(kind, set()) & part.keys() else _wrong(part)
-
-
-def _wrong(value: Mapping[str, object]) -> str:
-    return f"is A2A 0.3's and says {shown(value[_KIND])}, which this is not; 1.0 has no such member"
-
-
-_TASK: Final = texts(_FROM_0_3, name='"id"')
-_CONFIG: Final = texts(_FROM_0_3, name='"taskId" and "id"', pushNotificationConfigId='"id", and "taskId" for the task')
-_MEMBERS_HERE: Final = dict.fromkeys(("pushNotificationConfig", "config"), "its members here")
-
-IN_1_0: Final[Mapping[str, Mapping[str, Complaint]]] = of_1_0(
-    {
-        "SendMessageRequest": texts(_FROM_0_3, request='"message"'),
-        "SendMessageConfiguration": texts(
-            _FROM_0_3,
-            blocking='"returnImmediately", which is the opposite',
-            pushNotificationConfig='"taskPushNotificationConfig"',
-            pushNotification='"taskPushNotificationConfig"',
-        ),
-        "Message": {
-            _KIND: _kind_of_message,
-            **texts(_FROM_0_3, content='"parts"', inputRequest=_INPUT_REQUEST),
-        },
-        "Part": {
-            _KIND: _kind_of_part,
-            **texts(_FROM_0_3, file='"url" or "raw", with "mediaType" and "filename" beside it'),
-        },
-        "AuthenticationInfo": texts(_FROM_0_3, schemes='"scheme", a single one'),
-        "GetTaskRequest": _TASK,
-        "CancelTaskRequest": _TASK,
-        "SubscribeToTaskRequest": _TASK,
-        "ListTasksRequest": texts(_FROM_DRAFT, lastUpdatedAfter='"statusTimestampAfter", such as 2026-02-03T04:05:06Z'),
-        "TaskPushNotificationConfig": {
-            **texts(_FROM_0_3, **_MEMBERS_HERE, parent='"taskId"', configId='"id"'),
-            **_CONFIG,
-        },
-        "GetTaskPushNotificationConfigRequest": _CONFIG,
-        "DeleteTaskPushNotificationConfigRequest": _CONFIG,
-        "ListTaskPushNotificationConfigsRequest": texts(_FROM_0_3, parent='"taskId"', id='"taskId"'),
-    }
-)

@@ -1,14 +1,46 @@
-"""States and roles in all their spellings (spec: CONF-26, LOLD-04)."""
+"""What all spellings share: tables by the names of types and fields, and the words for states and roles.
+
+Serves CONF-26 and LOLD-04.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.scalars import EnumNames, EnumNumbers
 from a2a_server.protocol.codec.schema import Spellings
+
+T = TypeVar("T")
+
+Foreign = Mapping[str, Mapping[str, str]]
+"""By type: members, and what to say of them."""
+
+
+def of_1_0(table: Mapping[str, T]) -> dict[str, T]:
+    """The same table by the full names of 1.0's types and fields."""
+    return {f"{pb.DESCRIPTOR.package}.{name}": entry for name, entry in table.items()}
+
+
+def of_0_3(table: Mapping[str, T]) -> dict[str, T]:
+    """The same table by the full names of 0.3's types and fields."""
+    return {f"{v03.DESCRIPTOR.package}.{name}": entry for name, entry in table.items()}
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?=[A-Z])", "_", name).lower()
+
+
+def texts(told: str, **names: str) -> dict[str, str]:
+    """What to say of each name, in either case."""
+    said = {name: told.format(right) for name, right in names.items()}
+    return said | {snake(name): text for name, text in said.items()}
+
+
+# -- states and roles
 
 STATE: Final = pb.TaskState.DESCRIPTOR.full_name
 ROLE: Final = pb.Role.DESCRIPTOR.full_name

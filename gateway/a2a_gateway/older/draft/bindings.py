@@ -1,0 +1,213 @@
+"""REST and JSON-RPC of the draft: requests of 1.0 in names of its own (DRFT-01 to DRFT-04, -06; CONF-05, -31, -38).
+
+1. REST's path and query are in the names of 1.0, the body in the draft's own. All that is said twice must be the same
+   (TENA-03). JSON-RPC has the RPCs of 1.0, two of them under their older names.
+2. `answers` makes the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from aiohttp import web
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message_factory import GetMessageClass
+
+from a2a_gateway import jsonrpc, rest
+from a2a_gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
+from a2a_gateway.errors import json_path
+from a2a_gateway.http import frames
+from a2a_gateway.http.replies import Reply
+from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
+from a2a_gateway.older.v0_3.answers import Ask, Speech, schemes_of_config, schemes_of_send
+from a2a_gateway.older.v0_3.bodies import check_new_id
+from a2a_gateway.requests import binding
+from a2a_gateway.requests.binding import merge
+from a2a_gateway.requests.headers import accepted_types, stream_type
+from a2a_gateway.routing.table import Match, Table
+from a2a_proto import a2a_pb2, discovery_pb2
+from a2a_server.protocol.codec import Codec, loads
+from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.json_v1 import V1
+from a2a_server.protocol.names import JSON, NDJSON
+from a2a_server.protocol.spellings import snake
+from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
+
+A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
+DISCOVERY: Final = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"]
+
+CONFIG: Final[Words] = partial(renamed, rules=config_renames("", task_id="name", id="push_notification_config.id"))
+"""What the fields of a config are called, by itself."""
+_INNER_CONFIG: Final[Words] = partial(
+    renamed, rules=config_renames("config.", task_id="parent", id="config.push_notification_config.id")
+)
+"""The same where it stands in a member of the request."""
+
+_SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
+_CREATE: Final = "CreateTaskPushNotificationConfig"
+
+_ID: Final = "configId"
+_IN_QUERY: Final[Mapping[str, str]] = MappingProxyType(
+    {_ID: "id", "config_id": "id", "tenant": "tenant"},
+)
+"""What the query may say beside a body, and the members of 1.0 that this is."""
+_AFTER: Final = "lastUpdatedAfter"
+_AFTERS: Final = frozenset({_AFTER, "last_updated_after"})
+
+
+class Request(NamedTuple):
+    """A request of 1.0."""
+
+    message: Any
+    beside: Beside = NOTHING
+    """What it has no room for."""
+    path: Words | None = None
+    """What its fields were called, where that depends on the request."""
+
+
+def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> Request:
+    """Read a request; raise one `A2AError` that names what is wrong with it."""
+    if not match.route.body:
+        return _of_url(match, query, codec)
+    name, kind = match.route.method.name, GetMessageClass(match.route.method.input_type)
+    known = [(_IN_QUERY[name], text) for name, text in query if name in _IN_QUERY]
+    said = _said(match, known, {"id": _ID})
+    if name == _CREATE:
+        check_new_id(said.get("id"), _ID)
+    url: Any = V1.decode(said, kind)
+    value = _parsed(body, max_depth) if body else {}
+    request = of_value(name, value, codec.decode(value, kind))
+    if faults := [Violation(_spelt(name, fault.field), fault.description) for fault in merge(request.message, url)]:
+        refuse(faults)
+    return request
+
+
+def of_value(rpc: str, value: Any, message: Any) -> Request:  # noqa: ANN401 - sound JSON, and what it means
+    """What a whole request says, be it a body or `params`."""
+    if rpc in _SENDS:
+        return Request(message, schemes_of_send(value))
+    if rpc != _CREATE:
+        return Request(message)
+    inner = value.get("config")
+    return Request(message, schemes_of_config(inner or value), _INNER_CONFIG if inner else CONFIG)
+
+
+def _of_url(match: Match, query: Query, codec: Codec) -> Request:
+    said = _said(match, query)
+    if times := [text for name, text in query if name in _AFTERS and match.route.method.name == "ListTasks"]:
+        if len(times) > 1:
+            refuse([Violation(_AFTER, f"is given {len(times)} times and takes one value")])
+        said[_AFTER] = times[0]
+    return Request(codec.decode(said, GetMessageClass(match.route.method.input_type)))
+
+
+def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
+    """What the URL says; `names` are those that the query has for members."""
+    faults: list[Violation] = []
+    said = binding.url_values(match, query, faults)
+    if faults:
+        refuse([Violation(names.get(fault.field, fault.field), fault.description) for fault in faults])
+    return said
+
+
+def _parsed(body: bytes, max_depth: int) -> object:
+    try:
+        return loads(body, max_depth=max_depth)
+    except A2AError as error:
+        refuse([Violation("body", error.message)])
+
+
+def _spelt(rpc: str, field: str) -> str:
+    """The member of the body that the URL contradicts."""
+    return json_path(CONFIG(snake(field))) if rpc == _CREATE else field
+
+
+# -- REST
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftRest:
+    """Serves every route of the table."""
+
+    speech: Speech
+    table: Table
+
+    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+        """Serve a call; what is wrong with it is raised, and `refusal` says it."""
+        match, parameters, calls = self.table.match(request.method, path), query_of(query), self.speech.calls
+        method, profile, options = match.route.method, calls.profile, calls.options
+        profile.check(versions_asked(request, parameters))
+        public, streams = method.containing_service is DISCOVERY, method.server_streaming
+        kind = (stream_type if streams else profile.unary)(None if public else accepted_types(request.headers))
+        body = await rest.body_of(request, match.route, options)
+        wanted = request_of(match, parameters, body, profile.codec, options.max_depth)
+        ask = Ask(request, parameters, method, *wanted)
+        if streams:
+            return await self.speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
+        told = await self.speech.answer(ask)
+        if public:
+            return calls.cards.answer(request, told.json, told.headers)
+        done = isinstance(told.message, Empty)
+        return Reply(told.json, kind, told.headers, status=HTTPStatus.NO_CONTENT if done else HTTPStatus.OK)
+
+    def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
+        return rest.refusal(self.speech.calls.profile, request, error)
+
+    def verbs(self, path: str) -> Sequence[str]:
+        return self.table.verbs(path)
+
+    def is_public(self, path: str) -> bool:
+        """Whether any page may read what is there (CONF-77)."""
+        try:
+            return self.table.match("GET", path).route.method.containing_service is DISCOVERY
+        except (LookupError, A2AError):
+            return False
+
+
+# -- JSON-RPC
+
+_NAMES: Final = {
+    "CreateTaskPushNotificationConfig": "SetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs": "ListTaskPushNotificationConfig",
+}
+METHODS: Final[Mapping[str, MethodDescriptor]] = MappingProxyType(
+    {_NAMES.get(method.name, method.name): method for method in A2A.methods}
+)
+_LONGEST_NAME: Final = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftJsonRpc:
+    """Serves the methods of the draft."""
+
+    speech: Speech
+
+    async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
+        request_id = jsonrpc.NULL
+        try:
+            value = await jsonrpc.read(request, self.speech.calls.options)
+            request_id = id_of(value)
+            return await self._serve(request, envelope_of(value, request_id), query)
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            return jsonrpc.refusal(self.speech.calls.profile, error, request_id)
+
+    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
+        method = METHODS.get(envelope.method)
+        if method is None:
+            name = envelope.method[:_LONGEST_NAME]
+            wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name}" is none of those of the draft: {", ".join(METHODS)}')
+        profile, parameters = self.speech.calls.profile, query_of(query)
+        profile.check(versions_asked(request, parameters))
+        message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
+        ask = Ask(request, parameters, method, *of_value(method.name, envelope.params, message))
+        if method.server_streaming:
+            return await self.speech.stream(ask, frames_of(request, envelope.request_id))
+        told = await self.speech.answer(ask)
+        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
+        return Reply(text, JSON, told.headers)
