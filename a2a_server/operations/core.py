@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from a2a_server.operations.call import Operation
-from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.task_stream import TaskStreams
@@ -24,12 +23,11 @@ from a2a_server.operations.rpc.push_configs import (
 from a2a_server.operations.rpc.send import SendMessage, SendStreamingMessage
 from a2a_server.operations.rpc.subscribe import SubscribeToTask
 from a2a_server.operations.rpc.tasks import CancelTask, GetTask, ListTasks
-from a2a_server.operations.services import Ids, Leases, Services
+from a2a_server.operations.services import Capabilities, Ids, Leases, Services
 from a2a_server.operations.turns.idle_tasks import InputTimeouts
 from a2a_server.operations.turns.recovery import Recovery
-from a2a_server.operations.turns.registry import LiveTurns
+from a2a_server.operations.turns.registry import LiveTurns, Slots
 from a2a_server.operations.turns.sending import Sending
-from a2a_server.operations.turns.slots import Slots
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store

@@ -20,13 +20,12 @@ import structlog
 from aiohttp import web
 from grpc.aio import ServerInterceptor
 
-from a2a_gateway.app import OPEN_STREAMS, create_app
+from a2a_gateway.app import STREAM_SLOTS, create_app
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_gateway.dispatcher import GatewayConfig
-from a2a_gateway.http.drain import Drainable
-from a2a_gateway.http.server import HttpDoor
+from a2a_gateway.http.server import Drainable, HttpDoor
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import LocalWakeups, SystemClock
@@ -224,7 +223,7 @@ async def relaying(settings: Settings) -> AsyncIterator[Address]:
 
 async def leave(door: HttpDoor, app: web.Application, upstream: Drainable, grace: float) -> None:
     """Let unary calls through a gateway end; when its channels are closed afterwards, streams are told to come back."""
-    log.info("gateway.draining", streams=app[OPEN_STREAMS].count)
+    log.info("gateway.draining", streams=app[STREAM_SLOTS].count)
     door.drain()
     await upstream.drain(grace)
 

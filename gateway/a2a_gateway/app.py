@@ -19,11 +19,11 @@ from yarl import URL
 from a2a_gateway.dispatcher import Dispatcher, GatewayConfig
 from a2a_gateway.http.connection import connection_of
 from a2a_gateway.http.cors import Cors
-from a2a_gateway.http.open_streams import OpenStreams
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.upstream import Upstream
 
-OPEN_STREAMS: Final = web.AppKey("OPEN_STREAMS", OpenStreams)
+STREAM_SLOTS: Final = web.AppKey("STREAM_SLOTS", StreamSlots)
 
 
 def create_app(upstream: Upstream, config: GatewayConfig) -> web.Application:
@@ -32,12 +32,12 @@ def create_app(upstream: Upstream, config: GatewayConfig) -> web.Application:
     Serve it with `http.server.HttpDoor`, which bounds slow clients, with aiohttp's own runner, or mount it in another
     application (`add_subapp`).
     """
-    streams, cors = OpenStreams(config.options), Cors(config.options.cors_origins)
+    streams, cors = StreamSlots(config.options), Cors(config.options.cors_origins)
     dispatcher = Dispatcher(upstream, config, streams, cors)
     app = web.Application(middlewares=[cors.middleware] if cors.on else ())
     app.router.register_resource(Everything(dispatcher))
     app.cleanup_ctx.append(streams.watch)
-    app[OPEN_STREAMS] = streams
+    app[STREAM_SLOTS] = streams
     return app
 
 

@@ -17,7 +17,7 @@ from multidict import istr
 
 from a2a_gateway.cards.agent_card import Cards
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.open_streams import OpenStreams
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache, StreamForm, StreamReply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
@@ -31,7 +31,7 @@ from a2a_server.protocol.options import GatewayOptions
 
 Query = Sequence[tuple[str, str]]
 Beside = Mapping[str, tuple[str, ...]]
-"""Metadata of a call that only this gateway says."""
+"""Metadata that the gateway itself adds to a call."""
 
 NOTHING: Beside = MappingProxyType({})
 
@@ -39,7 +39,7 @@ _VERSION = istr(VERSION_HEADER)
 
 _MOST_PARAMETERS = 1000
 _CODINGS = ((hdrs.CONTENT_ENCODING, "identity"), (hdrs.TRANSFER_ENCODING, "chunked"))
-"""What may be said about the body's encoding; aiohttp undoes chunks and would pass other codings on as they are."""
+"""The accepted encodings of a body. aiohttp decodes chunks, and would pass other encodings on undecoded."""
 
 
 class Told(NamedTuple):
@@ -59,7 +59,7 @@ class Calls:
     profile: Profile
     header_map: HeaderMap
     proxies: Proxies
-    streams: OpenStreams
+    streams: StreamSlots
     cards: Cards
     events: EventCache
 
@@ -82,7 +82,7 @@ class Calls:
         return Told(encode(told), told, extra)
 
     def fields(self, request: web.BaseRequest, answer: UpstreamAnswer) -> Sequence[tuple[str, str]]:
-        """What goes with an answer."""
+        """The headers of an answer."""
         return headers.outgoing(answer.metadata, answer.trailers, self.profile.echo(request.headers))
 
     async def stream(  # noqa: PLR0913 - as above
@@ -103,7 +103,7 @@ class Calls:
         return reply
 
     def context(self, request: web.BaseRequest, query: Query, beside: Beside = NOTHING) -> CallContext:
-        """What goes with a message: what the request says, and what is said about it."""
+        """What is sent along with a message: metadata, deadline, the client's address and version."""
         found = self.header_map.incoming(request.headers)
         for name, value in query:
             if name == VERSION_HEADER:  # as parameter (VERS-06); pipelines refuse values that differ
@@ -122,7 +122,7 @@ class Calls:
 
 
 def _sendable(name: str, value: str) -> str:
-    """Refuse, as in a header, what no metadata can hold."""
+    """Refuse a parameter whose value metadata cannot hold."""
     if not value.isascii() or not value.isprintable():
         refuse([Violation(name, "must be printable ASCII")])
     return value
@@ -136,13 +136,13 @@ def _agree(metadata: dict[str, tuple[str, ...]], cursor: str) -> None:
 
 
 def versions_asked(request: web.BaseRequest, query: Query) -> Sequence[str]:
-    """What a request says about its version, in headers and parameters (VERS-06)."""
+    """The versions that a request asks for, in headers and parameters (VERS-06)."""
     said = request.headers.getall(_VERSION, ())
     return [*said, *(value for name, value in query if name == VERSION_HEADER)] if query else said
 
 
 def query_of(text: str) -> Query:
-    """Read a query; more parameters than anybody needs are refused."""
+    """Read a query, with a bound on its parameters."""
     if not text:
         return ()
     try:
@@ -176,7 +176,7 @@ async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
 
 
 async def _ask_for_body(request: web.BaseRequest) -> None:
-    """Tell a client to go on that waits for a word before it sends a large body (RFC 9110, 10.1.1)."""
+    """Send `100 Continue` to a client that waits for it before it sends the body (RFC 9110, 10.1.1)."""
     if request.headers.get("Expect", "").lower() == "100-continue" and request.version == HttpVersion11:
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # the answer itself has not begun

@@ -16,8 +16,8 @@ from a2a_gateway.calls import Calls
 from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http.connection import check_head
 from a2a_gateway.http.cors import ANYBODY, Cors
-from a2a_gateway.http.open_streams import OpenStreams
 from a2a_gateway.http.replies import Reply, set_headers
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.jsonrpc import JsonRpc
 from a2a_gateway.older.draft.doors import DraftDoors
@@ -47,7 +47,7 @@ _GET = ("GET", "HEAD", "OPTIONS")
 _POST = ("OPTIONS", "POST")
 _END_THE_CONNECTION = frozenset({Reason.HEADERS_TOO_LARGE, Reason.URI_TOO_LONG})
 _ANY = ("DELETE", "GET", "HEAD", "OPTIONS", "POST")
-"""What the server as a whole understands."""
+"""All methods, for `OPTIONS *`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +55,16 @@ class GatewayConfig:
     """What can be chosen about a gateway."""
 
     base: str
-    """The URL at which it is reached, as cards tell it."""
+    """The URL of the gateway, for the card."""
     public_url: str = ""
-    """The URL that clients use, where a proxy stands between."""
+    """The URL that clients use when a proxy stands between."""
     options: GatewayOptions = field(default_factory=GatewayOptions)
     codes: ErrorCodes = "1.0.1"
     services: Sequence[ServiceDescriptor] = (A2A,)
-    """What is served under the routes of its annotations."""
+    """The services that are served, under the routes of their annotations."""
     tenants: Collection[str] = ()
     legacy_cards: Legacy | None = None
-    """How cards are told to clients of 0.3; without it 0.3 is not served."""
+    """How cards are written for clients of 0.3. Without it 0.3 is not served."""
     legacy_waits: bool = True
     """Whether a send of 0.3 that does not say `blocking` waits for the task to finish."""
     legacy_raw_files: bool = False
@@ -75,7 +75,7 @@ class GatewayConfig:
 class Dispatcher:
     """Answers HTTP requests by calling an upstream."""
 
-    def __init__(self, upstream: Upstream, config: GatewayConfig, streams: OpenStreams, cors: Cors) -> None:
+    def __init__(self, upstream: Upstream, config: GatewayConfig, streams: StreamSlots, cors: Cors) -> None:
         self.prefix = ""
         """The path under which another application has mounted this one."""
         options, legacy = config.options, config.legacy_cards
@@ -90,7 +90,7 @@ class Dispatcher:
         self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
         roots: list[Root] = [_V1, *((tenant, *_V1) for tenant in config.tenants)]
         self._own = Rest(self._calls, self._table.under(roots))
-        """What services have there themselves; nothing else there is theirs."""
+        """Serves the routes that services themselves have below the paths of 0.3."""
         self._reserved = (*self._old_paths, options.draft_path) if self._draft is not None else self._old_paths
         self._jsonrpc = JsonRpc.of(self._calls, config.services, self._old_doors.jsonrpc if self._old_doors else None)
         self._old_cards = OldCards.of(self._calls, legacy) if legacy is not None else None
@@ -105,18 +105,18 @@ class Dispatcher:
         check_collisions(self._table.routes, self._fixed, self._areas(roots, options.draft_path))
 
     def _areas(self, roots: Sequence[Root], draft_path: str) -> Sequence[Area]:
-        """What older versions have for themselves."""
+        """The paths that belong to older versions."""
         old = old_areas(self._old_doors.table.routes, roots) if self._old_doors is not None else ()
         return [*old, draft_area(draft_path)] if self._draft is not None else [*old]
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request; what is wrong with it is raised."""
+        """Answer one request. Errors are raised."""
         check_head(request, self._options)
         path, query = self._target(request)
         return await self._answer(request, path, query)
 
     def refused(self, request: web.Request, error: Exception) -> Reply:
-        """Answer an error in the shape of the version that the path is of."""
+        """Answer an error in the form of the version to which the path belongs."""
         path, _ = self._target(request)
         answer = self._refusal(path, error)(request, error)
         if self._is_public(path):
@@ -149,7 +149,7 @@ class Dispatcher:
         return await self._elsewhere(request, path, query, nowhere)
 
     async def _elsewhere(self, request: web.BaseRequest, path: str, query: str, nowhere: Unknown) -> web.StreamResponse:
-        """Where 1.0 has nothing there may be the root of a tenant of 0.3, or a card of 0.2."""
+        """Look for the root of a tenant of 0.3, or a card of 0.2, at a path that 1.0 does not have."""
         if (place := self._place(path)) is not None:
             return await place.serve(request, query)
         if self._old_cards is None or (answer := await self._old_cards(request, path, query)) is None:
@@ -157,7 +157,7 @@ class Dispatcher:
         return answer
 
     def _place(self, path: str) -> Place | None:
-        """What there is at a path that older versions have for their own: theirs, or what a service says to be there.
+        """What is served at a path that belongs to an older version: its door, or the route of a service.
 
         Where they are not served it is nobody's tenant all the same (CONF-49).
         """
@@ -172,7 +172,7 @@ class Dispatcher:
         return await self._own(request, path, query)
 
     def _refusal(self, path: str, error: Exception) -> Callable[[web.BaseRequest, Exception], Reply]:
-        """What tells an error in the shape of the version that a path is of, or is meant to be of."""
+        """What writes an error in the form of the version to which a path belongs, or seems to belong."""
         if (place := self._place(path)) is not None:
             return place.refusal
         if self._old_doors is not None and isinstance(error, Unknown) and self._old_doors.is_meant(path):
@@ -223,7 +223,7 @@ def _told(value: object) -> Reply:
     return Reply(orjson.dumps(value), JSON)
 
 
-def _calls(upstream: Upstream, config: GatewayConfig, streams: OpenStreams) -> Calls:
+def _calls(upstream: Upstream, config: GatewayConfig, streams: StreamSlots) -> Calls:
     options = config.options
     proxies = Proxies(options.trusted_proxies, config.public_url, prefix=options.forwarded_prefix)
     cards = Cards(

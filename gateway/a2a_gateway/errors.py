@@ -81,7 +81,7 @@ class Failure:
     details: list[dict[str, Any]]
     jsonrpc: int
     reason: Reason
-    """The row of the catalogue; of those that it does not know, the one that is next to it."""
+    """The row of the catalogue, or the nearest one for an error that is not in it."""
     headers: Headers = ()
 
     def rest(self) -> bytes:
@@ -89,7 +89,7 @@ class Failure:
         return orjson.dumps({"error": {**self.status(), "details": self.details}})
 
     def status(self) -> dict[str, Any]:
-        """All of it but the details."""
+        """Everything but the details."""
         return {"code": self.http, "status": _name(self.code), "message": self.message}
 
     def ndjson(self) -> bytes:
@@ -105,20 +105,20 @@ class Failure:
 
 
 def begun_with(standard: Mapping[int, str], number: int, own: str) -> str:
-    """The message that a specification gives a number, if it does, and behind it what there is to add."""
+    """The standard message of an error code, if it has one, followed by our own text."""
     first = standard.get(number, "")
     return ": ".join(filter(None, (first, "" if own.rstrip(".") == first else own)))
 
 
 def failure_of(error: A2AError | StatusError, codes: ErrorCodes = "1.0.1", form: type[Failure] = Failure) -> Failure:
-    """Say an error in the words of the bindings."""
+    """Turn an error into what the bindings write."""
     if isinstance(error, A2AError):
         return _failure(status_of(error, codes), (), codes, form)
     return _failure(error.status, error.trailers, codes, form)
 
 
 def explain(error: Exception, codes: ErrorCodes = "1.0.1", form: type[Failure] = Failure) -> Failure:
-    """Say any error; the log, and only the log, is told about those that nobody meant for a client (ERRS-07)."""
+    """Turn any error into what the bindings write. Details of unexpected errors go to the log only (ERRS-07)."""
     if isinstance(error, A2AError | StatusError):
         return failure_of(error, codes, form)
     incident = secrets.token_hex(8)
@@ -173,7 +173,7 @@ def _name(number: int) -> str:
 
 
 def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]) -> str:
-    """Spell fields anew; the message repeats the field when there is just one."""
+    """Rename fields; a message that begins with a field is renamed, too."""
     for violation in bad.field_violations:
         field = spell(violation.field)
         if message.startswith(violation.field):
@@ -183,7 +183,7 @@ def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]
 
 
 def json_path(field: str) -> str:
-    """`message.message_id` → `message.messageId`; what stands in brackets and quotes is a name of the client's."""
+    """`message.message_id` → `message.messageId`; names in brackets and quotes are the client's and stay."""
     if "_" not in field:
         return field
     return "".join(_camel(part) for part in _pieces(field))
@@ -211,7 +211,7 @@ def _unpacked(packed: Packed) -> details.ErrorInfo | details.RetryInfo | details
 
 
 def _detail(packed: Packed) -> dict[str, Any]:
-    """Write a detail as ProtoJSON writes an Any; one that nobody here knows, or that is broken, keeps its bytes."""
+    """Write a detail as ProtoJSON writes an Any; one that is unknown or broken is shown as its bytes."""
     try:
         return MessageToDict(packed)
     except (TypeError, JsonError, DecodeError):

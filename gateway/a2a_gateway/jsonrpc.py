@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import orjson
 from aiohttp import hdrs, web
@@ -14,7 +13,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway.calls import Calls, Query, query_of, read_body
-from a2a_gateway.http.frames import Frames, JsonRpcFrames, JsonRpcLines
+from a2a_gateway.http.frames import Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
@@ -24,14 +23,14 @@ from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON
 from a2a_server.protocol.options import GatewayOptions
 
 _HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 431, 503})
-"""Errors that are about the exchange rather than the call keep their HTTP status; all others ride on 200."""
+"""Errors about the HTTP exchange keep their HTTP status; all others are sent with 200."""
 
 NULL = b"null"
-"""The id of a request that has none, or none that can be read."""
+"""The id in the answer to a request without a readable id."""
 _LONGEST_NAME = 100
 _LONGEST_ID = 1024  # every event of a stream repeats it
 _EXACT = 2**53
-"""Beyond this JSON's reader here may have changed a number that is written with a point or an exponent."""
+"""Larger numbers with a point or an exponent may lose digits when they are read."""
 
 
 class Envelope(NamedTuple):
@@ -40,15 +39,11 @@ class Envelope(NamedTuple):
     request_id: bytes
     method: str
     params: Any
-    """JSON that nobody has looked at."""
+    """Not checked yet."""
 
 
-new_envelope: Final[Callable[[tuple[bytes, str, Any]], Envelope]] = partial(tuple.__new__, Envelope)
-"""Made at once, in a third of the time."""
-
-
-class Method(NamedTuple):
-    """What a name stands for."""
+class JsonRpcMethod(NamedTuple):
+    """An RPC that is called by its name."""
 
     rpc: MethodDescriptor
     request: type[Message]
@@ -58,7 +53,7 @@ class Older(Protocol):
     """Serves methods of older versions at the same URL."""
 
     def means(self, request: web.BaseRequest, query: str, value: object) -> bool:
-        """Whether a request whose body, or what there is of it, is this value is of such a version."""
+        """Whether a request with this body, as far as it could be read, belongs to an older version."""
         ...
 
     async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> web.StreamResponse: ...
@@ -71,13 +66,13 @@ class JsonRpc:
     """Serves the methods of some services at one URL."""
 
     calls: Calls
-    methods: Mapping[str, Method]
+    methods: Mapping[str, JsonRpcMethod]
     older: Older | None = None
 
     @classmethod
     def of(cls, calls: Calls, services: Iterable[ServiceDescriptor], older: Older | None = None) -> JsonRpc:
         rpcs = [rpc for service in services for rpc in service.methods]
-        return cls(calls, {rpc.name: Method(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
+        return cls(calls, {rpc.name: JsonRpcMethod(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
 
     async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         request_id, value = NULL, None
@@ -119,7 +114,7 @@ async def read(request: web.BaseRequest, options: GatewayOptions) -> object:
 def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
     """The form of a stream that the client asks for."""
     lines = stream_type(accepted_types(request.headers)) == NDJSON
-    return JsonRpcLines(request_id) if lines else JsonRpcFrames(request_id)
+    return jsonrpc_lines(request_id) if lines else jsonrpc_frames(request_id)
 
 
 def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:
@@ -142,7 +137,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def id_of(value: object) -> bytes:
-    """The request's id as JSON, to be echoed; `null` as long as none can be read (JRPC-04)."""
+    """The request's id as JSON, for the response (JRPC-04)."""
     if isinstance(value, list):
         wrong(Reason.INVALID_REQUEST, "", "batches are not served; send one request object at a time")
     if not isinstance(value, dict):
@@ -162,7 +157,7 @@ def id_of(value: object) -> bytes:
 
 
 def envelope_of(value: object, request_id: bytes) -> Envelope:
-    """Check what JSON-RPC 2.0 says of a request object."""
+    """Check a request object against JSON-RPC 2.0."""
     assert isinstance(value, dict)  # noqa: S101 - id_of has seen to it
     if value.get("jsonrpc") != "2.0":
         wrong(Reason.INVALID_REQUEST, "jsonrpc", 'must be "2.0"')
@@ -174,4 +169,4 @@ def envelope_of(value: object, request_id: bytes) -> Envelope:
         params = {}
     if not isinstance(params, dict):
         wrong(Reason.INVALID_PARAMS, "params", "must be an object: parameters go by name")
-    return new_envelope((request_id, method, params))
+    return Envelope(request_id, method, params)

@@ -28,7 +28,7 @@ class Rest:
     table: Table
 
     async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
-        """Serve a call; what is wrong with it is raised, and `refusal` says it."""
+        """Serve a call. Errors are raised; `refusal` turns them into answers."""
         route, _ = match = self.table.match(request.method, path)
         method, accepted = route.method, accepted_types(request.headers)
         public = is_public(method)
@@ -69,7 +69,7 @@ def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Rep
 
 
 def _as_a2a(error: Exception) -> Exception:
-    """Say what matching found in the words of the catalogue."""
+    """Turn errors of the routing table into errors of the catalogue."""
     if isinstance(error, Unknown):
         return A2AError(Reason.PATH_NOT_FOUND, str(error))
     if isinstance(error, WrongVerb):

@@ -219,6 +219,16 @@ async def test_a_client_that_waits_for_a_word_gets_it(port: int) -> None:
         assert (answer.status, answer.headers["Connection"]) == (404, "close")
 
 
+async def test_who_is_still_sending_gets_the_time_to_see_the_answer(port: int) -> None:
+    """Closed at once, the connection would be reset, and the answer with it (RFC 9112, 9.6)."""
+    request = post("/nope", b"0123456789")
+    async with wire(port) as connection:
+        answer = await connection.ask(request[:-5])
+        assert (answer.status, answer.headers["Connection"]) == (404, "close")
+        await connection.send(request[-5:])
+        assert await connection.ended() == b""
+
+
 async def test_an_upgrade_is_not_taken_up(port: int) -> None:
     async with wire(port) as connection:  # as Java's client asks of every server
         answer = await connection.ask(

@@ -11,12 +11,12 @@ from typing import Any, Literal, get_args
 import aiohttp
 import grpc
 
-from a2a_gateway.app import OPEN_STREAMS, create_app
+from a2a_gateway.app import STREAM_SLOTS, create_app
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import GatewayConfig
-from a2a_gateway.http.open_streams import OpenStreams
 from a2a_gateway.http.server import HttpDoor
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
@@ -64,7 +64,7 @@ class Client:
 class OpenGateway:
     """A gateway that listens."""
 
-    streams: OpenStreams
+    streams: StreamSlots
     door: HttpDoor
 
     @property
@@ -87,7 +87,7 @@ async def http_door(
     app = create_app(upstream, config)
     try:
         await door.open(app)
-        yield OpenGateway(app[OPEN_STREAMS], door)
+        yield OpenGateway(app[STREAM_SLOTS], door)
     finally:
         await door.close()
 

@@ -5,7 +5,7 @@ so that a part can move to another file without any scenario being touched. What
 need; a test of one part's insides belongs to tests/unit, beside that part, and imports it itself.
 """
 
-from a2a_gateway.app import OPEN_STREAMS, create_app
+from a2a_gateway.app import STREAM_SLOTS, create_app
 from a2a_gateway.cards.card_file import WithCard
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import A2A, GatewayConfig
@@ -37,9 +37,9 @@ from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.operations.services import Ids
+from a2a_server.operations.turns.exchange import TurnInput, recovered
 from a2a_server.operations.turns.idempotency import fingerprint
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
-from a2a_server.operations.turns.turn_input import TurnInput, recovered
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
@@ -53,10 +53,10 @@ __all__ = [
     "LINGER",
     "MOST_CONFIGS",
     "MOVES",
-    "OPEN_STREAMS",
     "REDACTED",
     "REPLAY",
     "SLOW_READER_PATIENCE",
+    "STREAM_SLOTS",
     "TERMINAL",
     "UNDECLARED",
     "Address",

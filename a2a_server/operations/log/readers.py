@@ -28,12 +28,8 @@ class EventLog:
     def __init__(self, store: Store, wakeups: Wakeups, *, lag: int) -> None:
         self.store = store
         self.lag = lag
-        self._wakeups = wakeups
+        self.wakeups = wakeups
         self._channels: dict[str, Channel] = {}
-
-    def publish(self, task_id: str, entries: Sequence[Entry]) -> None:
-        """Wake the readers of a task for what has just become durable."""
-        self._wakeups.tell(task_id, entries[-1].number, entries)
 
     def reader(self, task_id: str, after: int, *, head: int = 0, error: Exception | None = None) -> Reader:
         """A reader of what follows `after`; it misses nothing that is published from now on.
@@ -43,7 +39,7 @@ class EventLog:
         channel = self._channels.get(task_id)
         if channel is None:
             channel = self._channels[task_id] = Channel(self, task_id)
-            self._wakeups.listen(task_id, channel)
+            self.wakeups.listen(task_id, channel)
         if head > channel.head:
             channel.reach(head)
         channel.error = channel.error or error
@@ -65,7 +61,7 @@ class EventLog:
         return len(self._channels)
 
     def forget(self, channel: Channel) -> None:
-        self._wakeups.forget(channel.task_id, channel)
+        self.wakeups.forget(channel.task_id, channel)
         if self._channels.get(channel.task_id) is channel:  # not a newer one, of readers that came since
             del self._channels[channel.task_id]
 

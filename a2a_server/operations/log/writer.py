@@ -74,6 +74,7 @@ class TaskWriter:
         """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
         self._store = store
         self._log = log
+        self._wakeups = log.wakeups
         self._pending_limit = pending_limit
         self._snapshot = Snapshot(record.task)
         self._batch = Batch()
@@ -305,7 +306,7 @@ class TaskWriter:
         self.committed = self._ours = True
         if write.entries:
             self.durable = write.entries[-1].number
-            self._log.publish(self.task_id, write.entries)
+            self._wakeups.tell(self.task_id, self.durable, write.entries)
         if owed and self.on_owed is not None:
             self.on_owed()
         if self._waiters:

@@ -11,8 +11,8 @@ from a2a_proto import discovery_pb2
 from a2a_server.domain import input_requests
 from a2a_server.domain.validation import check_card
 from a2a_server.operations.call import Call
-from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.log.task_stream import declaration
+from a2a_server.operations.services import Capabilities
 from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.protocol.errors import A2AError, Reason

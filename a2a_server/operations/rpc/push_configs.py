@@ -17,9 +17,8 @@ from a2a_server.domain.validation import (
 )
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
-from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.push.configs import MASK, find_replaced
-from a2a_server.operations.services import Services
+from a2a_server.operations.services import Capabilities, Services
 from a2a_server.ports.push import PushConfig
 from a2a_server.protocol.errors import task_not_found
 

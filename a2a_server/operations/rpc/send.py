@@ -10,9 +10,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import wrap
 from a2a_server.domain.reducer import trim
 from a2a_server.operations.call import Call, Entries
-from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.log.task_stream import TaskStream, TaskStreams
-from a2a_server.operations.services import Services
+from a2a_server.operations.services import Capabilities, Services
 from a2a_server.operations.turns.sending import Sending
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import task_not_found

@@ -10,9 +10,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import is_terminal
 from a2a_server.domain.validation import check_subscribe
 from a2a_server.operations.call import Call, Entries
-from a2a_server.operations.capabilities import Capabilities
 from a2a_server.operations.log.task_stream import TaskStream, TaskStreams
-from a2a_server.operations.services import Services
+from a2a_server.operations.services import Capabilities, Services
 from a2a_server.operations.turns.registry import LiveTurns, shutting_down
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 from a2a_server.protocol.names import CURSOR

@@ -15,9 +15,8 @@ from a2a_server.domain.scope import Scope
 from a2a_server.operations.call import Call
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.services import Services
-from a2a_server.operations.turns.pending_send import PendingSend
+from a2a_server.operations.turns.exchange import PendingSend, TurnInput
 from a2a_server.operations.turns.registry import LiveTurns
-from a2a_server.operations.turns.turn_input import TurnInput
 from a2a_server.ports.agent import Plan
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.records import Receipt

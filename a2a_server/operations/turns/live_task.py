@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 
 import structlog
 from google.protobuf import struct_pb2
@@ -19,11 +18,9 @@ from a2a_server.domain.input_requests import kept_of
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL, is_stopping, is_terminal
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.services import Services
-from a2a_server.operations.turns.pending_send import DirectReply
-from a2a_server.operations.turns.registry import TurnTask, shutting_down
-from a2a_server.operations.turns.slots import Seat
-from a2a_server.operations.turns.turn_events import TurnEvents
-from a2a_server.operations.turns.turn_input import TurnInput, WaitingMessages
+from a2a_server.operations.turns.exchange import TurnInput, WaitingMessages
+from a2a_server.operations.turns.registry import Seat, TurnTask, shutting_down
+from a2a_server.operations.turns.turn_events import DirectReply, TurnEvents
 from a2a_server.ports.agent import InvalidAgentResponse
 from a2a_server.protocol.errors import A2AError, Reason
 
@@ -193,7 +190,7 @@ class LiveTask:
                 self._timer.cancel()
                 self._timer = None
         if self._task is not None and self._task.signaled:
-            await _forget_signals(self._task)
+            await self._task.forget_signals()
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
@@ -332,15 +329,3 @@ def _log_failure(task_id: str, error: BaseException, *, discreet: bool) -> None:
         return
     frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
     logger.error("agent.failed", task_id=task_id, error=type(error).__name__, frames=frames)
-
-
-async def _forget_signals(task: TurnTask) -> None:
-    """Absorb a cancellation that the agent has left to whatever its asyncio task does next, which is the commit.
-
-    Until Python 3.13 even one that was taken back by `uncancel` may still be on its way.
-    """
-    while task.cancelling():
-        task.uncancel()
-    with suppress(asyncio.CancelledError):
-        await asyncio.sleep(0)
-    task.signaled = False

@@ -8,11 +8,11 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import request_in
 from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
 from a2a_server.operations.services import Services
+from a2a_server.operations.turns.exchange import TurnInput, recovered
 from a2a_server.operations.turns.idle_tasks import IdleTask
 from a2a_server.operations.turns.live_task import LiveTask
 from a2a_server.operations.turns.registry import LiveTurns
 from a2a_server.operations.turns.sending import visible_references
-from a2a_server.operations.turns.turn_input import TurnInput, recovered
 from a2a_server.ports.store import Claimed, StoredTask
 
 logger = structlog.get_logger()

@@ -1,13 +1,17 @@
-"""The registry of live turns, which knows who has a task (spec: DURA-08).
+"""The registry of live turns: who has a task, how many turns run at once, and who waits (spec: AGNT-04, DURA-08).
 
-Everything that wants something of a running turn asks here. With several replicas this is the place that will know
-which of them has a task; today every live turn is one of this process.
+1. Everything that wants something of a running turn asks `LiveTurns`. With several replicas this is the place that will
+   know which of them has a task; today every live turn is one of this process.
+2. A turn runs when it has one of the `Slots`. Until then it waits for a `Seat`, in order of arrival.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 from a2a_server.operations.limits import Limits
@@ -32,6 +36,17 @@ class TurnTask(asyncio.Task[None]):
     def cancel(self, msg: object = None) -> bool:
         self.signaled = True
         return super().cancel(msg)
+
+    async def forget_signals(self) -> None:
+        """Absorb a cancel that the agent has left to whatever this task does next, which is the commit.
+
+        Until Python 3.13 even one that was taken back by `uncancel` may still be on its way.
+        """
+        while self.cancelling():
+            self.uncancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
+        self.signaled = False
 
 
 class LiveTurns:
@@ -83,3 +98,137 @@ class LiveTurns:
 def shutting_down() -> A2AError:
     """What clients hear while the server stops."""
     return A2AError(Reason.UNAVAILABLE, "The server is shutting down. Try again in a moment.", retry_after=1)
+
+
+class QueuePlace:
+    """A turn's place in the queue. It may be left early."""
+
+    __slots__ = ("arrival", "begin", "canceled", "left", "owner")
+
+    def __init__(self, arrival: int, owner: str, begin: Callable[[], None]) -> None:
+        self.arrival = arrival
+        self.owner = owner
+        self.begin = begin
+        self.left = False
+        self.canceled = False
+
+
+class Seat:
+    """One turn's wait for a slot."""
+
+    __slots__ = ("_granted", "_owner", "_place", "_slots")
+
+    def __init__(self, slots: Slots, owner: str) -> None:
+        self._slots = slots
+        self._owner = owner
+        self._place: QueuePlace | None = None
+        self._granted: asyncio.Future[None] | None = None
+
+    async def take(self) -> bool:
+        """Wait in order of arrival; False when the seat was given up meanwhile, and no slot was taken."""
+        self._place = self._slots.enter(self._owner, self._grant)
+        if self._place is None:
+            return True
+        self._granted = asyncio.get_running_loop().create_future()
+        await self._granted
+        taken = not self._place.canceled
+        self._place = None
+        return taken
+
+    def _grant(self) -> None:
+        if self._granted is not None and not self._granted.done():
+            self._granted.set_result(None)
+
+    def give_up(self) -> None:
+        """Leave the queue, if still in it: the turn will not need its slot."""
+        if self._place is not None:
+            self._slots.leave(self._place)
+            self._grant()
+
+
+class Slots:
+    """Bounds running turns per server and per caller; the rest wait in order of arrival, and then are refused."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._running: dict[str, int] = {}
+        self._total = 0
+        self._queues: dict[str, OrderedDict[int, QueuePlace]] = {}
+        """By owner, then by arrival; whoever leaves is gone at once, however long those before it stay."""
+        self._waiting = 0
+        self._arrivals = count()
+
+    @property
+    def running(self) -> int:
+        return self._total
+
+    @property
+    def waiting(self) -> int:
+        return self._waiting
+
+    def check(self) -> None:
+        """Refuse new work when the queue is full, before anything has happened."""
+        if self._waiting >= self._limits.waiting_turns:
+            text = f"The server is busy: {self._waiting} tasks are waiting already. Try again later."
+            raise A2AError(Reason.OVERLOADED, text, retry_after=1)
+
+    def enter(self, owner: str, begin: Callable[[], None]) -> QueuePlace | None:
+        """Call `begin` now and return None, or as soon as there is a slot."""
+        if self.occupy(owner):
+            begin()
+            return None
+        place = QueuePlace(next(self._arrivals), owner, begin)
+        self._queues.setdefault(owner, OrderedDict())[place.arrival] = place
+        self._waiting += 1
+        return place
+
+    def occupy(self, owner: str) -> bool:
+        """Take a slot here and now; False when there is none, or when others of this owner wait for one."""
+        limits, running = self._limits, self._running
+        mine = running.get(owner, 0)
+        if self._total >= limits.running_turns or owner in self._queues:
+            return False
+        if owner and mine >= limits.running_turns_per_caller:
+            return False
+        self._total += 1
+        running[owner] = mine + 1
+        return True
+
+    def leave(self, place: QueuePlace) -> None:
+        """Give up a place in the queue: the task was canceled while it waited."""
+        if not place.left:
+            place.canceled = True
+            self._remove(place)
+
+    def release(self, owner: str) -> None:
+        """A turn is over; whoever waits longest and may run begins."""
+        self._total -= 1
+        if self._running[owner] == 1:
+            del self._running[owner]
+        else:
+            self._running[owner] -= 1
+        while self._waiting and (place := self._next()) is not None:
+            self._total += 1
+            self._running[place.owner] = self._running.get(place.owner, 0) + 1
+            place.begin()
+
+    def _next(self) -> QueuePlace | None:
+        heads = [next(iter(queue.values())) for owner, queue in self._queues.items() if self._free(owner)]
+        if not heads:
+            return None
+        place = min(heads, key=lambda head: head.arrival)
+        self._remove(place)
+        return place
+
+    def _remove(self, place: QueuePlace) -> None:
+        place.left = True
+        self._waiting -= 1
+        queue = self._queues[place.owner]
+        del queue[place.arrival]
+        if not queue:
+            del self._queues[place.owner]
+
+    def _free(self, owner: str) -> bool:
+        limits = self._limits
+        mine = self._running.get(owner, 0) if owner else 0  # the anonymous owner is everybody, not one caller
+        return self._total < limits.running_turns and mine < limits.running_turns_per_caller

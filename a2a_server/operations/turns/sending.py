@@ -16,11 +16,11 @@ from a2a_server.operations.call import Call
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.push.configs import INLINE, find_replaced
 from a2a_server.operations.services import Services
+from a2a_server.operations.turns.exchange import PendingSend, TurnInput
 from a2a_server.operations.turns.idempotency import SECRET, Receipts, RepeatableSends
 from a2a_server.operations.turns.live_task import LiveTask
-from a2a_server.operations.turns.pending_send import DirectReply, PendingSend
 from a2a_server.operations.turns.registry import LiveTurns, shutting_down
-from a2a_server.operations.turns.turn_input import TurnInput
+from a2a_server.operations.turns.turn_events import DirectReply
 from a2a_server.ports.agent import Plan
 from a2a_server.ports.push import PushConfig
 from a2a_server.ports.records import Receipt

@@ -1,4 +1,4 @@
-"""What waits for clients that do not take it: counted, and bounded in all (spec: DOOR-04, RPLY-06)."""
+"""Bytes that wait for clients that read slowly: counted, and bounded for all clients together (DOOR-04, RPLY-06)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final, NamedTuple, Protocol
 
 PATIENCE: Final = 1.0
-"""After how many seconds in which it took nothing a client goes before others that owe more."""
+"""A client that has taken nothing for so many seconds is cut before others for whom more waits."""
 
 
 class SharedText:
@@ -16,7 +16,7 @@ class SharedText:
     __slots__ = ("__weakref__", "json", "kept")
 
     def __init__(self, json: bytes, beside: int = 0) -> None:
-        """`beside` is what else is kept for as long as the text is."""
+        """`beside` is the size of what else is kept for as long as the text is."""
         self.json = json
         self.kept = len(json) + beside
 
@@ -24,8 +24,8 @@ class SharedText:
 NO_TEXT: Final = SharedText(b"")
 
 
-class Debtor(Protocol):
-    """A connection whose client is slow."""
+class SlowClient(Protocol):
+    """A connection whose client reads slowly."""
 
     @property
     def unsent(self) -> int:
@@ -34,7 +34,7 @@ class Debtor(Protocol):
 
     @property
     def text(self) -> SharedText:
-        """What it is in the middle of sending, beside these."""
+        """The long text that is being sent to it."""
         ...
 
     def cut_off(self) -> None:
@@ -42,13 +42,13 @@ class Debtor(Protocol):
         ...
 
 
-class Debt(NamedTuple):
-    """What one client has not taken."""
+class UnsentBytes(NamedTuple):
+    """What waits for one client."""
 
     own: int
     text: SharedText
     since: float
-    """When it was last seen to take something."""
+    """When the client was last seen to take something."""
 
     @property
     def size(self) -> int:
@@ -56,37 +56,37 @@ class Debt(NamedTuple):
 
 
 class Backlog:
-    """All that clients have not taken. When it is too much, those have to go for whom the most is kept.
+    """All that waits for clients. When it grows too large, the clients for whom most is kept are cut.
 
-    Nobody who has just been sent something goes before those who have taken nothing for a while.
+    Those that have taken nothing for a while are cut first.
     """
 
     def __init__(self, room: int) -> None:
         self._room = room
-        self._debts: dict[Debtor, Debt] = {}
+        self._waiting: dict[SlowClient, UnsentBytes] = {}
         self._holders: Counter[SharedText] = Counter()
         self.size = 0
-        """How many bytes are kept; what several are sent counts once."""
+        """How many bytes are kept; a text that is sent to several clients counts once."""
 
-    def wait(self, debtor: Debtor) -> None:
-        """Note that a client has to be waited for. One alone may owe more than there is room for."""
-        now, own, text, old = time.monotonic(), debtor.unsent, debtor.text, self._debts.get(debtor)
-        self.go_on(debtor)
-        self._debts[debtor] = Debt(own, text, now if old is None or own < old.own else old.since)
+    def wait(self, client: SlowClient) -> None:
+        """Enter a client that has to be waited for. What waits for a single client may exceed the bound."""
+        now, own, text, old = time.monotonic(), client.unsent, client.text, self._waiting.get(client)
+        self.go_on(client)
+        self._waiting[client] = UnsentBytes(own, text, now if old is None or own < old.own else old.since)
         self.size += own if self._holders[text] else own + text.kept
         self._holders[text] += 1
-        while self.size > self._room and len(self._debts) > 1:
+        while self.size > self._room and len(self._waiting) > 1:
             line = now - PATIENCE
-            worst = max(self._debts, key=lambda one: (self._debts[one].since < line, self._debts[one].size))
+            worst = max(self._waiting, key=lambda one: (self._waiting[one].since < line, self._waiting[one].size))
             self.go_on(worst)
             worst.cut_off()
 
-    def go_on(self, debtor: Debtor) -> None:
-        """Note that a client is not waited for any more."""
-        if (debt := self._debts.pop(debtor, None)) is None:
+    def go_on(self, client: SlowClient) -> None:
+        """Remove a client that is not waited for any more."""
+        if (waiting := self._waiting.pop(client, None)) is None:
             return
-        self.size -= debt.own
-        self._holders[debt.text] -= 1
-        if not self._holders[debt.text]:
-            del self._holders[debt.text]
-            self.size -= debt.text.kept
+        self.size -= waiting.own
+        self._holders[waiting.text] -= 1
+        if not self._holders[waiting.text]:
+            del self._holders[waiting.text]
+            self.size -= waiting.text.kept

@@ -29,7 +29,10 @@ from a2a_server.protocol.names import A2A_JSON
 from a2a_server.protocol.options import GatewayOptions
 
 SERVER = "a2ad"
+STATUS_LINES = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 MOST_HEADERS = 100
+LINGER = 1.0
+"""Seconds for which what a client sends is read and thrown away after its answer (RFC 9112, 9.6)."""
 
 _END = b"\r\n\r\n"
 _BESIDE = len(": \r\n")
@@ -56,68 +59,50 @@ class Bounds:
         return self.options.max_url_bytes + self.options.max_header_total_bytes + _LINE_ROOM
 
 
+@dataclass(slots=True, eq=False)
 class Connection(asyncio.Protocol):
     """Watches over one connection; `inner` is aiohttp's protocol."""
 
-    __slots__ = (
-        "_behind",
-        "_bounds",
-        "_greeted",
-        "_head",
-        "_heard",
-        "_ignores",
-        "_in_head",
-        "_inner",
-        "_quiet_since",
-        "_stuck_since",
-        "_tail",
-        "_unsent",
-        "busy",
-        "ends",
-        "paused",
-        "streams",
-        "text",
-        "transport",
-    )
-
-    def __init__(self, inner: asyncio.Protocol, bounds: Bounds, *, ends: bool = False) -> None:
-        self._inner = inner
-        self._bounds = bounds
-        self.transport: asyncio.Transport | None = None
-        self.busy = False
-        """Whether a request is being handled."""
-        self.streams = False
-        """Whether the answer to it is a stream that has begun."""
-        self.ends = ends
-        """Whether the connection ends with the answer that is under way."""
-        self.text: SharedText = NO_TEXT
-        """The long text that is being sent bit by bit, if there is one."""
-        self._in_head = True
-        """Whether what comes next is known to belong to the head of a request."""
-        self._head = 0
-        """How many bytes of an unfinished head have come."""
-        self._tail = b""
-        """The last of them: the end of a head may come in two pieces."""
-        self._behind = 0
-        """How many bytes have come behind the head."""
-        self._greeted = False
-        """Whether there has been a request."""
-        self._heard = False
-        """Whether anything has come since a request began or ended."""
-        self._ignores = False
-        """Whether what comes is thrown away."""
-        self._quiet_since = 0.0
-        self.paused = False
-        """Whether so much is unsent that the client has to be waited for."""
-        self._stuck_since = 0.0
-        self._unsent = 0
+    inner: asyncio.Protocol
+    bounds: Bounds
+    ends: bool = False
+    """Whether the connection ends with the answer that is under way."""
+    transport: asyncio.Transport | None = None
+    busy: bool = False
+    """Whether a request is being handled."""
+    streams: bool = False
+    """Whether the answer to it is a stream that has begun."""
+    paused: bool = False
+    """Whether so much is unsent that the client has to be waited for."""
+    text: SharedText = NO_TEXT
+    """The long text that is being sent bit by bit, if there is one."""
+    _in_head: bool = True
+    """Whether what comes next is known to belong to the head of a request."""
+    _head: int = 0
+    """How many bytes of an unfinished head have come."""
+    _tail: bytes = b""
+    """The last of them: the end of a head may come in two pieces."""
+    _has_line: bool = False
+    """Whether its first line has come."""
+    _behind: int = 0
+    """How many bytes have come behind the head."""
+    _greeted: bool = False
+    """Whether there has been a request."""
+    _heard: bool = False
+    """Whether anything has come since a request began or ended."""
+    _ignores: bool = False
+    """Whether what comes is thrown away."""
+    _quiet_since: float = 0.0
+    _stuck_since: float = 0.0
+    _unsent: int = 0
+    """How much was unsent when `look` was last called."""
 
     # -- what comes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self._bounds.connections.add(self)
-        self._inner.connection_made(transport)
+        self.bounds.connections.add(self)
+        self.inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         if self._ignores:
@@ -128,9 +113,9 @@ class Connection(asyncio.Protocol):
         elif not self._head and 0 < (end := data.find(_END)) <= _SHORT and data[0] > _BLANK:  # one short head, as most
             self._in_head, self._behind = False, len(data) - end - len(_END)
         elif (fault := self._scan(data)) is not None:
-            self.refuse(fault)
+            self.refuse(fault, LINGER)
             return
-        self._inner.data_received(data)
+        self.inner.data_received(data)
 
     def _scan(self, data: bytes) -> A2AError | None:
         """Count what belongs to a head, and say what is wrong with one that is too large."""
@@ -139,30 +124,32 @@ class Connection(asyncio.Protocol):
         text = self._tail + data
         end = text.find(_END)
         size = self._head - len(self._tail) + (len(text) if end < 0 else end)
-        if size > self._bounds.most_head_bytes:
+        if size > self.bounds.most_head_bytes:
             return self._too_large(text)
         if size > _SHORT and text.count(b"\r\n", 0, end) > MOST_HEADERS:
             return too_many_headers()
         if end < 0:
             self._head, self._tail = size, text[1 - len(_END) :]
+            self._has_line = self._has_line or b"\r\n" in text
         else:
-            self._in_head, self._head, self._tail = False, 0, b""
+            self._in_head, self._head, self._tail, self._has_line = False, 0, b"", False
             self._behind = len(text) - end - len(_END)
         return None
 
     def _too_large(self, text: bytes) -> A2AError:
-        options = self._bounds.options
-        first = text.find(b"\r\n") if self._head <= len(self._tail) else 0
-        return headers_too_large(options) if 0 <= first <= options.max_url_bytes + _LINE_ROOM else url_too_long(options)
+        options, end = self.bounds.options, text.find(b"\r\n")
+        line = self._head - len(self._tail) + end
+        is_url = not self._has_line and (end < 0 or line > options.max_url_bytes + _LINE_ROOM)
+        return url_too_long(options) if is_url else headers_too_large(options)
 
     def eof_received(self) -> None:
         """The client sends no more; the transport closes."""
-        self._inner.eof_received()
+        self.inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._bounds.connections.discard(self)
-        self._bounds.backlog.go_on(self)
-        self._inner.connection_lost(exc)
+        self.bounds.connections.discard(self)
+        self.bounds.backlog.go_on(self)
+        self.inner.connection_lost(exc)
 
     # -- requests
 
@@ -186,13 +173,13 @@ class Connection(asyncio.Protocol):
         if not self.busy and self.transport is not None:
             self.transport.close()
 
-    def refuse(self, fault: A2AError) -> None:
-        """Answer what never became a request, and close."""
-        self._ignores = True
+    def refuse(self, fault: A2AError, linger: float = 0.0) -> None:
+        """Answer what never became a request, and close; who is still sending needs a while to see the answer."""
+        self._ignores = self._greeted = self.ends = True
         if self.transport is not None:
             log.debug("http.refused", reason=fault.reason.name)
             self.transport.write(_refusal(fault))
-            self.transport.close()
+            asyncio.get_running_loop().call_later(linger, self.transport.close)
 
     # -- clients that read slowly
 
@@ -203,13 +190,13 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.paused = True
-        self._bounds.backlog.wait(self)
-        self._inner.pause_writing()
+        self.bounds.backlog.wait(self)
+        self.inner.pause_writing()
 
     def resume_writing(self) -> None:
-        self._bounds.backlog.go_on(self)
+        self.bounds.backlog.go_on(self)
         self.paused, self._stuck_since = False, 0.0
-        self._inner.resume_writing()
+        self.inner.resume_writing()
 
     def cut_off(self) -> None:
         """Drop the client for which too much waits; this may be called while it is being sent something."""
@@ -222,38 +209,34 @@ class Connection(asyncio.Protocol):
     def look(self, now: float) -> None:
         """Drop the connection when its client has been silent, or has taken nothing, for too long."""
         if self.streams and self.transport is not None and not self.transport.is_reading():
-            self._read_on(self.transport)
+            # More has come behind a stream than aiohttp keeps. It is thrown away from now on, and the connection ends
+            # with the stream: a server that stopped reading would not notice that the client has left.
+            self._ignores = self.ends = True
+            self.transport.resume_reading()
         if self.paused:
             self._look_at_reader(now)
-        if self.busy or (self._greeted and not self._heard):  # aiohttp itself ends what is idle for too long
+        if self.busy or (self._greeted and (self.ends or not self._heard)):  # aiohttp ends what is idle for too long
             self._quiet_since = 0.0
         elif not self._quiet_since:
             self._quiet_since = now
-        elif now - self._quiet_since >= self._bounds.options.body_timeout:
+        elif now - self._quiet_since >= self.bounds.options.body_timeout:
             self._refuse_silence()
-
-    def _read_on(self, transport: asyncio.Transport) -> None:
-        """More has come behind a stream than aiohttp keeps. From now on it is thrown away, and the connection ends with
-        the stream: a server that stopped reading would not notice that the client has left.
-        """
-        self._ignores = self.ends = True
-        transport.resume_reading()
 
     def _look_at_reader(self, now: float) -> None:
         transport, unsent = self.transport, self.unsent
         if not self._stuck_since or unsent < self._unsent:
             self._stuck_since = now
-        elif transport is not None and now - self._stuck_since >= self._bounds.options.write_timeout:
+        elif transport is not None and now - self._stuck_since >= self.bounds.options.write_timeout:
             log.info("http.reader_stuck", peer=self._peer, unsent=unsent)
             transport.abort()
         else:
-            self._bounds.backlog.wait(self)
+            self.bounds.backlog.wait(self)
         self._unsent = unsent
 
     def _refuse_silence(self) -> None:
         """Say what was missing, unless nothing was said at all: browsers open connections that they may never use."""
         if self._heard:
-            text = f"The headers did not arrive within {self._bounds.options.body_timeout:g} seconds."
+            text = f"The headers did not arrive within {self.bounds.options.body_timeout:g} seconds."
             self.refuse(A2AError(Reason.REQUEST_TIMEOUT, text))
         elif self.transport is not None:
             self.transport.close()
@@ -300,11 +283,8 @@ def too_many_headers() -> A2AError:
 
 def head_bytes(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
     """The head of an answer as it is sent."""
-    lines = [f"HTTP/1.1 {status} {_PHRASES[status]}\r\n", *[f"{name}: {value}\r\n" for name, value in headers], "\r\n"]
-    return "".join(lines).encode("latin-1", "replace")
-
-
-_PHRASES = {int(status): status.phrase for status in HTTPStatus}
+    lines = [STATUS_LINES[status], *[f"{name}: {value}" for name, value in headers], "", ""]
+    return "\r\n".join(lines).encode("latin-1", "replace")
 
 
 def _refusal(fault: A2AError) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
 import orjson
 
@@ -10,110 +12,69 @@ from a2a_gateway.errors import Failure
 from a2a_server.protocol.names import NDJSON, SSE
 
 
-class Frames(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Frames:
     """One form of stream."""
 
-    @property
-    def content_type(self) -> str: ...
-
-    @property
-    def shared(self) -> bool:
-        """Whether an event looks the same for all readers."""
-        ...
-
-    @property
-    def comment(self) -> bytes:
-        """What an idle stream may carry without meaning anything; empty when the form has no such thing."""
-        ...
-
-    def event(self, number: int, json: bytes) -> bytes: ...
-
-    def around(self, number: int) -> tuple[bytes, bytes]:
-        """What stands before and behind the JSON of an event that is too long to be put together."""
-        ...
-
-    def error(self, failure: Failure) -> bytes: ...
-
-
-class RestFrames:
-    """`data` is a bare StreamResponse (SSEV-02)."""
-
-    content_type = SSE
-    shared = True
-    comment = b": keep-alive\n\n"
+    content_type: str
+    before: bytes
+    """What stands before the JSON of an event."""
+    behind: bytes
+    error: Callable[[Failure], bytes]
+    """Writes an error as the last frame."""
+    shared: bool = False
+    """Whether an event looks the same for all readers."""
+    comment: bytes = b""
+    """What an idle stream may carry without meaning anything; empty when the form has no such thing."""
 
     def event(self, number: int, json: bytes) -> bytes:
-        return b"id: %d\ndata: %b\n\n" % (number, json) if number else b"data: %b\n\n" % json
+        before, behind = self.around(number)
+        return b"%b%b%b" % (before, json, behind)
 
     def around(self, number: int) -> tuple[bytes, bytes]:
-        return b"id: %d\ndata: " % number if number else b"data: ", b"\n\n"
-
-    def error(self, failure: Failure) -> bytes:
-        return b"event: error\ndata: %b\n\n" % failure.rest()
-
-
-class JsonRpcFrames:
-    """`data` is a JSON-RPC response with the request's id: envelope bytes around shared bytes (JRPC-07)."""
-
-    content_type = SSE
-    shared = False
-    comment = RestFrames.comment
-
-    def __init__(self, request_id: bytes) -> None:
-        self._id = request_id
-        self._head = b'data: {"jsonrpc":"2.0","id":%b,"result":' % request_id
-
-    def event(self, number: int, json: bytes) -> bytes:
-        return b"id: %d\n%b%b}\n\n" % (number, self._head, json) if number else b"%b%b}\n\n" % (self._head, json)
-
-    def around(self, number: int) -> tuple[bytes, bytes]:
-        return b"id: %d\n%b" % (number, self._head) if number else self._head, b"}\n\n"
-
-    def error(self, failure: Failure) -> bytes:
-        error = orjson.dumps(failure.jsonrpc_error())
-        return b'event: error\ndata: {"jsonrpc":"2.0","id":%b,"error":%b}\n\n' % (self._id, error)
+        """What stands before and behind an event's JSON: its number, where the form has a place for it."""
+        told = number and self.content_type == SSE
+        return b"id: %d\n%b" % (number, self.before) if told else self.before, self.behind
 
 
-class NdjsonFrames:
-    """grpc-gateway's streams: a line with `result` for each event, at most one last line with `error`."""
+_COMMENT: Final = b": keep-alive\n\n"
 
-    content_type = NDJSON
-    shared = True
-    comment = b""
+REST: Final = Frames(
+    content_type=SSE,
+    before=b"data: ",
+    behind=b"\n\n",
+    error=lambda failure: b"event: error\ndata: %b\n\n" % failure.rest(),
+    shared=True,
+    comment=_COMMENT,
+)
+"""`data` is a bare StreamResponse (SSEV-02)."""
 
-    def event(self, number: int, json: bytes) -> bytes:
-        del number  # a line has no place for it
-        return b'{"result":%b}\n' % json
-
-    def around(self, number: int) -> tuple[bytes, bytes]:
-        del number
-        return b'{"result":', b"}\n"
-
-    def error(self, failure: Failure) -> bytes:
-        return failure.ndjson() + b"\n"
+LINES: Final = Frames(
+    content_type=NDJSON,
+    before=b'{"result":',
+    behind=b"}\n",
+    error=lambda failure: failure.ndjson() + b"\n",
+    shared=True,
+)
+"""As grpc-gateway's streams: a line with `result` for each event, at most one last line with `error`."""
 
 
-class JsonRpcLines:
+def jsonrpc_frames(request_id: bytes) -> Frames:
+    """`data` is a JSON-RPC response with the request's id: the bytes of an envelope around shared bytes (JRPC-07)."""
+    response = b'{"jsonrpc":"2.0","id":%b,' % request_id
+
+    def error(failure: Failure) -> bytes:
+        return b'event: error\ndata: %b"error":%b}\n\n' % (response, orjson.dumps(failure.jsonrpc_error()))
+
+    before = b'data: %b"result":' % response
+    return Frames(content_type=SSE, before=before, behind=b"}\n\n", error=error, comment=_COMMENT)
+
+
+def jsonrpc_lines(request_id: bytes) -> Frames:
     """Lines that are JSON-RPC responses with the request's id (JRPC-07)."""
+    response = b'{"jsonrpc":"2.0","id":%b,' % request_id
 
-    content_type = NDJSON
-    shared = False
-    comment = b""
+    def error(failure: Failure) -> bytes:
+        return b'%b"error":%b}\n' % (response, orjson.dumps(failure.jsonrpc_error()))
 
-    def __init__(self, request_id: bytes) -> None:
-        self._head = b'{"jsonrpc":"2.0","id":%b,' % request_id
-
-    def event(self, number: int, json: bytes) -> bytes:
-        del number  # as above
-        return b'%b"result":%b}\n' % (self._head, json)
-
-    def around(self, number: int) -> tuple[bytes, bytes]:
-        del number
-        return b'%b"result":' % self._head, b"}\n"
-
-    def error(self, failure: Failure) -> bytes:
-        return b'%b"error":%b}\n' % (self._head, orjson.dumps(failure.jsonrpc_error()))
-
-
-REST = RestFrames()
-LINES = NdjsonFrames()
+    return Frames(content_type=NDJSON, before=b'%b"result":' % response, behind=b"}\n", error=error)

@@ -1,4 +1,4 @@
-"""Answers: whole ones, and those that are written bit by bit. Head and body leave in one write."""
+"""Answers: whole ones, and those that are written bit by bit. Head and body are sent in one write."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Any, Final
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -15,15 +14,14 @@ from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 
 from a2a_gateway.http.backlog import NO_TEXT, SharedText
-from a2a_gateway.http.connection import SERVER, connection_of
+from a2a_gateway.http.connection import SERVER, STATUS_LINES, connection_of, head_bytes
 
 HeaderPairs = Sequence[tuple[str, str]]
 NextHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 """What a middleware passes a request on to."""
 
-_STATUS_LINES: Final = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
 _BODILESS: Final = frozenset({204, 304})
-_WITH_BODY: Final = frozenset(_STATUS_LINES.keys() - _BODILESS)
+_WITH_BODY: Final = frozenset(STATUS_LINES.keys() - _BODILESS)
 _SLICE: Final = 256 * 1024
 """How much of a long text a transport holds at once: over TLS that is a copy."""
 
@@ -64,7 +62,7 @@ class Reply(web.Response):
         return self.direct
 
     def is_usual(self, request: web.BaseRequest) -> bool:
-        """Whether there is nothing about this answer that aiohttp would have to see to."""
+        """Whether this answer needs nothing that only aiohttp does."""
         return (
             request.version == HttpVersion11
             and request.keep_alive
@@ -72,7 +70,7 @@ class Reply(web.Response):
             and request.method != hdrs.METH_HEAD
             and self.status in _WITH_BODY
             and type(self.body) is bytes
-            and not (self.compression or self.has_cookies or announces(request))
+            and not (self.compression or self.has_cookies or listeners(request))
         )
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -83,24 +81,14 @@ class Reply(web.Response):
             self.written = True
             self.headers[hdrs.DATE] = http_date(int(time.time()))
             self.headers[hdrs.CONTENT_LENGTH] = str(len(body))
-            await writer.write_headers(_STATUS_LINES[self.status], self.headers)
+            await writer.write_headers(STATUS_LINES[self.status], self.headers)
             await writer.write_eof(body)
 
 
-def announces(request: web.BaseRequest) -> bool:
-    """Whether anybody wants to be told before an answer is sent."""
-    if isinstance(request, web.Request):
-        for app in request.match_info.apps:
-            if app.on_response_prepare:
-                return True
-    return False
-
-
-async def announce(request: web.BaseRequest, response: web.StreamResponse) -> None:
-    """Tell who wants to be told before an answer is sent, as aiohttp's own responses do."""
-    if isinstance(request, web.Request):
-        for app in request.match_info.apps:
-            await app.on_response_prepare.send(request, response)
+def listeners(request: web.BaseRequest) -> Sequence[web.Application]:
+    """The applications that have signal handlers for `on_response_prepare`."""
+    apps = request.match_info.apps if isinstance(request, web.Request) else ()
+    return [app for app in apps if app.on_response_prepare]
 
 
 @lru_cache(maxsize=64)
@@ -111,7 +99,7 @@ def usual_headers(content_type: str, *, bodiless: bool = False) -> CIMultiDict[s
 
 
 def set_headers(response: web.StreamResponse, fields: HeaderPairs) -> None:
-    """Add headers to an answer; whatever an upstream says, a header stays one header."""
+    """Add headers to an answer, without the control characters that an upstream might put into them."""
     for name, value in fields:
         if not (value.isprintable() and name.isprintable()):
             name, value = ("".join(filter(str.isprintable, text)) for text in (name, value))  # noqa: PLW2901
@@ -152,13 +140,12 @@ class Flow:
         self._connection = connection_of(request)
         self.chunked = request.version >= HttpVersion11
         self.whole = True
-        """Whether no event is half written, so that something else may be said."""
+        """Whether no event is half written, so that another one may be written."""
 
     def begin(self, headers: CIMultiDict[str], body: bytes) -> None:
         """Send the head of the answer with what there is of its body."""
         headers[hdrs.DATE] = http_date(int(time.time()))
-        lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
-        head = "".join([_STATUS_LINES[200], "\r\n", *lines, "\r\n"]).encode("latin-1", "replace")
+        head = head_bytes(200, headers.items())
         self._request.writer.output_size += len(head)  # from here on aiohttp must not answer in our stead
         self.hand(head + body)
         if self._connection is not None:
@@ -181,7 +168,7 @@ class Flow:
         return self._protocol.writing_paused
 
     def hand(self, framed: bytes | memoryview) -> None:
-        """Hand bytes over as they are, without waiting for anybody."""
+        """Give bytes to the transport as they are, without waiting."""
         transport = self._protocol.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError
@@ -193,7 +180,7 @@ class Flow:
             await self._request.writer.drain()
 
     async def pour(self, pieces: list[Piece]) -> None:
-        """Hand over much, no faster than the client takes it. What is done with leaves the list."""
+        """Write many pieces, no faster than the client reads. Pieces that are written leave the list."""
         while pieces:
             piece = pieces.pop(0)
             if isinstance(piece, bytes):
@@ -220,7 +207,7 @@ class Flow:
         self.whole = True
 
     def _hold(self, text: SharedText) -> None:
-        """Say what is being sent, so that it counts among what waits for clients."""
+        """Tell the connection which text is being sent, so that it is counted in the backlog."""
         if self._connection is not None:
             self._connection.text = text
 

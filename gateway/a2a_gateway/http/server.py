@@ -1,4 +1,4 @@
-"""The listening HTTP server: aiohttp's, bounded, and polite when it stops (spec: DOOR-04, DOOR-09, DURA-08)."""
+"""The listening HTTP server: aiohttp with bounds, and an orderly way to stop (spec: DOOR-04, DOOR-09, DURA-08)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ import logging
 import socket
 import ssl
 import time
+from typing import cast
 
 import structlog
 from aiohttp import web
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import Message
 
 from a2a_gateway.http.backlog import Backlog
-from a2a_gateway.http.connection import MOST_HEADERS, Bounds, Connection
+from a2a_gateway.http.connection import LINGER, MOST_HEADERS, Bounds, Connection
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, UpstreamStream
+from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions
 
 log = structlog.get_logger(__name__)
 
 _BACKLOG = 512
 _UNSENT = 64 * 1024
-"""How much the kernel may hold that is not on its way; what is more is held here, and counted."""
+"""How many bytes the kernel may hold that are not on their way yet; the rest is held and counted here."""
 _LAST_WORDS = 1.0
-_LINGER = 1.0
-"""Seconds for which a body is read on and thrown away after its answer: who still sends has not seen that yet."""
 
 
 class HttpDoor:
@@ -57,14 +60,14 @@ class HttpDoor:
         assert aiohttps is not None  # noqa: S101 - there is one from setup to cleanup
 
         def connect() -> Connection:
-            return Connection(aiohttps(), self._bounds, ends=self._draining)
+            return Connection(aiohttps(), self._bounds, self._draining)
 
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(connect, sock=self._listener, ssl=self._tls, backlog=_BACKLOG)
         self._watch = asyncio.create_task(self._look(), name="http connections")
 
     async def _look(self) -> None:
-        """Look after all connections, for ever."""
+        """Look at all connections now and then."""
         pause = min(self._options.body_timeout, self._options.write_timeout) / 4
         while True:
             await asyncio.sleep(pause)
@@ -101,7 +104,7 @@ def _runner(app: web.Application, options: GatewayOptions, bounds: Bounds) -> we
         access_log=None,
         handler_cancellation=True,
         shutdown_timeout=_LAST_WORDS,
-        lingering_time=_LINGER,
+        lingering_time=LINGER,
         keepalive_timeout=options.idle_timeout,
         auto_decompress=False,  # a small body must not become a large one
         # Larger than what is let in, so that it is refused in words of ours (`connection`).
@@ -120,3 +123,59 @@ def _log_of_aiohttp() -> logging.Logger:
 def _is_no_refusal(record: logging.LogRecord) -> bool:
     """Leave out what aiohttp logs for every malformed request: anybody can send any number of them."""
     return not (record.exc_info and hasattr(record.exc_info[1], "code"))
+
+
+class Drainable:
+    """An upstream that can be told to stop while the real one goes on: calls end, new ones go elsewhere (DURA-08)."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        self._draining = False
+        self._callers: set[asyncio.Task[object]] = set()
+        self._cut: set[asyncio.Task[object]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
+        self._admit()
+        caller = cast("asyncio.Task[object]", asyncio.current_task())
+        self._callers.add(caller)
+        self._idle.clear()
+        try:
+            return await self._upstream.unary(method, request, context)
+        except asyncio.CancelledError:
+            if caller not in self._cut:
+                raise
+            caller.uncancel()
+            raise _stopping() from None
+        finally:
+            self._callers.discard(caller)
+            self._cut.discard(caller)
+            if not self._callers:
+                self._idle.set()
+
+    async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamStream:
+        self._admit()
+        return await self._upstream.stream(method, request, context)
+
+    async def ready(self) -> bool:
+        return not self._draining and await self._upstream.ready()
+
+    async def drain(self, seconds: float) -> None:
+        """Refuse new calls and wait for unary ones. Streams may never end, but can be resumed."""
+        self._draining = True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            for caller in tuple(self._callers):
+                self._cut.add(caller)
+                caller.cancel()
+
+    def _admit(self) -> None:
+        if self._draining:
+            raise _stopping()
+
+
+def _stopping() -> A2AError:
+    return A2AError(Reason.UNAVAILABLE, "The gateway is stopping.", retry_after=1)

@@ -22,8 +22,8 @@ from google.protobuf.message import Message
 
 from a2a_gateway.http.backlog import SharedText
 from a2a_gateway.http.frames import Frames
-from a2a_gateway.http.open_streams import FAREWELL_SECONDS, StreamSlot
-from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, announce, announces, set_headers, usual_headers
+from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, listeners, set_headers, usual_headers
+from a2a_gateway.http.stream_slots import FAREWELL_SECONDS, StreamSlot
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
 from a2a_gateway.upstream import StreamItem, UpstreamStream
@@ -32,7 +32,7 @@ from a2a_server.protocol.codec import Codec
 EventBatch = Sequence[StreamItem]
 
 _LONG: Final = 256 * 1024
-"""What an event, or all that is ready, may take up and still be put together for each reader."""
+"""Events that are longer together are not copied for each reader."""
 _FIELDS: Final[HeaderPairs] = (
     ("Cache-Control", "no-cache"),
     ("X-Accel-Buffering", "no"),  # or nginx would hold events back
@@ -84,7 +84,7 @@ class EventCache:
         return flow.framed(b"".join(events))
 
     def _spelled(self, batch: EventBatch) -> Iterator[tuple[StreamItem, Codec]]:
-        """The items, and who writes them."""
+        """The items, each with the codec that writes it."""
         *items, last = batch
         yield from ((item, self._codec) for item in items)
         yield last, self._last if getattr(batch, "ends", False) else self._codec
@@ -136,7 +136,7 @@ class StreamReply(web.StreamResponse):
         return self.begun
 
     async def open(self, stream: UpstreamStream) -> None:
-        """Wait for the first events; what goes wrong before they are there is raised."""
+        """Wait for the first events. Errors until then are raised."""
         stream.on_cut(self.slot.cut)
         stream.on_ready(self.take)
         async with AsyncExitStack() as stack:
@@ -162,8 +162,9 @@ class StreamReply(web.StreamResponse):
         """Send the head with what is there; what is long follows later."""
         if not self.begun:
             self.begun = True
-            if announces(request):
-                await announce(request, self)
+            if isinstance(request, web.Request):
+                for app in listeners(request):
+                    await app.on_response_prepare.send(request, self)
             if self.flow.chunked:
                 self.headers[hdrs.TRANSFER_ENCODING] = "chunked"
             if not self.keep_alive:
@@ -204,7 +205,7 @@ class StreamReply(web.StreamResponse):
         self.flow.end()
 
     async def relay(self, items: AsyncIterator[EventBatch]) -> None:
-        """All that is ready in one write: half of an event's cost is the write."""
+        """Write each batch at once: the write is half of an event's cost."""
         flow = self.flow
         await flow.room()
         async for batch in items:
@@ -219,7 +220,7 @@ class StreamReply(web.StreamResponse):
             await flow.room()
 
     def take(self, batch: EventBatch) -> bool:
-        """Write a batch right away, unless the client has to be waited for; what fails is left to fail in its place."""
+        """Write a batch right away and return True, unless the client is slow or the batch is long or broken."""
         if self.slot.flow is None or self.flow.paused:
             return False
         try:
@@ -237,7 +238,7 @@ class StreamReply(web.StreamResponse):
         return form.cache.of(batch, form.kind, form.frames, self.flow)
 
     async def say(self, error: Exception) -> None:
-        """Tell an error as the last thing."""
+        """Write an error as the last event."""
         if not self.flow.whole:  # inside an event nothing else can be said
             self.slot.abort()
             return

@@ -14,7 +14,7 @@ from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_events import event_of
 from tests.support.door_upstream import Scripted, event, plays
-from tests.support.house import OPEN_STREAMS
+from tests.support.house import STREAM_SLOTS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 RPC = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}
@@ -122,7 +122,7 @@ async def test_what_a_middleware_answers_itself_is_the_answer() -> None:
     async with client(outer) as http:
         answer = await http.get("/a2a/tasks/t:subscribe")
         assert (answer.status, await answer.text()) == (403, "closed today")
-    assert app[OPEN_STREAMS].count == 0
+    assert app[STREAM_SLOTS].count == 0
 
 
 @pytest.mark.req("DOOR-12")

@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from a2a_gateway.http.connection import Connection
-from a2a_gateway.http.open_streams import StreamSlot
+from a2a_gateway.http.stream_slots import StreamSlot
 from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_upstream import Event, Playing, Scripted, event, plays
 from tests.support.doors import http_door

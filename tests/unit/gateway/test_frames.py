@@ -7,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_gateway.errors import failure_of
-from a2a_gateway.http.frames import LINES, REST, Frames, JsonRpcFrames, JsonRpcLines
+from a2a_gateway.http.frames import LINES, REST, Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.json_v1 import V1
 from tests.support.door_events import event_of, loads
 
 FAILURE = failure_of(A2AError(Reason.TASK_NOT_FOUND, "No such\r\n\ntask: \u2028 \x00"))
-SSE = [REST, JsonRpcFrames(b'"q"')]
-RPC_LINES = JsonRpcLines(b'"q"')
+SSE = [REST, jsonrpc_frames(b'"q"')]
+RPC_LINES = jsonrpc_lines(b'"q"')
 
 
 @pytest.mark.req("SSEV-01", "SSEV-02", "JRPC-07", "RPLY-01")
 def test_what_frames_are() -> None:
     assert REST.event(7, b"{}") == b"id: 7\ndata: {}\n\n"
     assert REST.event(0, b"{}") == b"data: {}\n\n"
-    assert JsonRpcFrames(b"1.0").event(7, b"{}") == b'id: 7\ndata: {"jsonrpc":"2.0","id":1.0,"result":{}}\n\n'
-    assert JsonRpcFrames(b'"q"').event(0, b"{}") == b'data: {"jsonrpc":"2.0","id":"q","result":{}}\n\n'
-    assert REST.comment == JsonRpcFrames.comment == b": keep-alive\n\n"
+    assert jsonrpc_frames(b"1.0").event(7, b"{}") == b'id: 7\ndata: {"jsonrpc":"2.0","id":1.0,"result":{}}\n\n'
+    assert jsonrpc_frames(b'"q"').event(0, b"{}") == b'data: {"jsonrpc":"2.0","id":"q","result":{}}\n\n'
+    assert REST.comment == jsonrpc_frames(b"1").comment == b": keep-alive\n\n"
 
 
 @pytest.mark.req("DOOR-11")

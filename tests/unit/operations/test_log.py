@@ -45,7 +45,7 @@ class Task:
         first = len(self.shelf.kept) + 1
         entries = [entry(number, size) for number in range(first, first + count)]
         self.shelf.kept += entries
-        self.log.publish("t", entries)
+        self.wakeups.tell("t", entries[-1].number, entries)
 
     def miss(self, count: int) -> None:
         """Somebody else writes, and we are not told."""
@@ -200,7 +200,7 @@ async def test_a_reader_that_takes_long_holds_no_more_than_a_mebibyte_or_one_ent
         for count, size in ((4, 300_000), (1, 5_000_000), (2, 10)):
             task.write(count, size)
         if not shared:
-            task.log.publish("t", [entry(9)])  # with a gap before it, so that nothing is shared any more
+            task.wakeups.tell("t", 9, [entry(9)])  # with a gap before it, so that nothing is shared any more
             task.shelf.kept += [entry(8), entry(9)]
         batches = []
         while reader.position < 7:

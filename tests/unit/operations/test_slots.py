@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.turns.slots import Place, Slots
+from a2a_server.operations.turns.registry import QueuePlace, Slots
 from a2a_server.protocol.errors import A2AError, Reason
 
 
@@ -24,7 +24,7 @@ class Turns:
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
         self.begun: list[str] = []
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, QueuePlace] = {}
 
     def enter(self, name: str, owner: str = "ann") -> None:
         place = self.slots.enter(owner, lambda: self.begun.append(name))

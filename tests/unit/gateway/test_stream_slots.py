@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from a2a_gateway.http.open_streams import OpenStreams
 from a2a_gateway.http.replies import Flow
+from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions
 from tests.support.http import SEND, Wire, get, house, port_of, post, wire
@@ -24,7 +24,7 @@ HOLD = SEND.replace(b'"message":', b'"metadata":{"skill":"hold"},"message":', 1)
 REQUEST = make_mocked_request("GET", "/")
 
 
-def refusal(streams: OpenStreams, client: str) -> str:
+def refusal(streams: StreamSlots, client: str) -> str:
     with pytest.raises(A2AError) as caught:
         streams.admit(REQUEST, client, b"")
     assert (caught.value.reason, caught.value.retry_after) == (Reason.OVERLOADED, 1)
@@ -33,7 +33,7 @@ def refusal(streams: OpenStreams, client: str) -> str:
 
 @pytest.mark.req("DOOR-04", "LIMT-02")
 async def test_places_are_counted_for_each_client_and_in_all() -> None:
-    streams = OpenStreams(GatewayOptions(streams_per_client=2, streams=3))
+    streams = StreamSlots(GatewayOptions(streams_per_client=2, streams=3))
     slots = [streams.admit(REQUEST, client, b"") for client in ("a", "a", "b")]
     assert refusal(streams, "a").startswith("Your address has 2 streams open")
     assert refusal(streams, "c").startswith("The gateway has 3 streams open")
@@ -48,7 +48,7 @@ async def test_places_are_counted_for_each_client_and_in_all() -> None:
 @pytest.mark.req("DOOR-04", "LIMT-02")
 async def test_a_request_that_ends_without_its_stream_frees_the_slot() -> None:
     """As when somebody's middleware answers something else."""
-    streams = OpenStreams(GatewayOptions())
+    streams = StreamSlots(GatewayOptions())
 
     async def request() -> None:
         streams.admit(REQUEST, "a", b"")
@@ -62,7 +62,7 @@ async def test_a_request_that_ends_without_its_stream_frees_the_slot() -> None:
 
 @pytest.mark.req("KEEP-01", "SSEV-01")
 async def test_a_comment_is_due_between_events_only() -> None:
-    idle = OpenStreams(GatewayOptions()).admit(REQUEST, "a", b"")
+    idle = StreamSlots(GatewayOptions()).admit(REQUEST, "a", b"")
     idle.flow = flow = Flow(REQUEST)
     cast("Any", REQUEST.protocol).writing_paused = False
     assert idle.idle_since(time.monotonic())

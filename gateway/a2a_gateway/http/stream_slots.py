@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class StreamSlot:
-    """The place of one stream among all, held until the stream is over or its request is done with."""
+    """One open stream. The slot is freed when the stream ends, or at the latest with its request."""
 
     __slots__ = ("_leave", "_task", "comment", "farewell", "flow", "last", "request")
 
@@ -46,19 +46,19 @@ class StreamSlot:
             self._leave(self)
 
     async def cut(self, error: A2AError) -> None:
-        """End the stream from outside, with an error as its last words as far as the client still listens."""
+        """End the stream from outside, with an error as its last event if the client still reads."""
         if self.farewell is None and self._task is not None:
             self.farewell = error
             self._task.cancel()
 
     def farewelled(self) -> A2AError | None:
-        """Why the stream was canceled, if it was from outside; it may go on for as long as its last words take."""
+        """The error with which the stream was cut, if it was; the task may go on to write it."""
         if self.farewell is not None and self._task is not None:
             self._task.uncancel()
         return self.farewell
 
     def abort(self) -> None:
-        """Drop the connection: who does not read would not read a farewell either."""
+        """Drop the connection: a client that does not read would not read the last event either."""
         if (transport := self.request.transport) is not None:
             transport.abort()
 
@@ -68,15 +68,15 @@ class StreamSlot:
         return flow is not None and self.last < line and flow.whole and not flow.paused
 
     def write_comment(self) -> None:
-        """Show that the stream lives."""
+        """Write a comment, to show that the stream is alive."""
         if self.comment and self.flow is not None:
             with suppress(ConnectionError):
                 self.flow.hand(self.flow.framed(self.comment))
             self.last = time.monotonic()
 
 
-class OpenStreams:
-    """All streams, with one task that looks after them, so that a stream itself needs no timer."""
+class StreamSlots:
+    """All open streams, with one task for all that keeps them alive."""
 
     def __init__(self, options: GatewayOptions) -> None:
         self._options = options
