@@ -1,1 +1,1 @@
-"""The ports made real; siblings never meet."""
+"""The ports, implemented. No adapter imports another."""

@@ -1,7 +1,4 @@
-"""The store in memory: dicts that nothing outlives (spec: RECV-01).
-
-Every method runs from its first line to its last without suspending: the event loop is the transaction.
-"""
+"""The store in memory (spec: RECV-01). No method suspends, so the event loop is the transaction."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ class MemoryStore:
         """Nothing to connect."""
 
     async def close(self) -> None:
-        """Nothing to let go; the data stays as long as the object."""
+        """Nothing to disconnect. The data stays as long as the object."""
 
     async def ping(self) -> None:
         """Always there."""

@@ -1,4 +1,4 @@
-"""What is kept of a task; only bytes and values, so that nothing is shared with whoever wrote it."""
+"""Tasks in memory, and the sorted lists of them (spec: LIST-05, LIST-11). Rows hold bytes, shared with no caller."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class TaskRow:
         self.task_id = task_id
         self.head = head
         self.wires: list[bytes] = []
-        """The log: entry n is at n - 1."""
+        """The log: entry n is at index n - 1."""
         self.artifacts = b""
         self.shelved = 0
-        """Up to here no entry holds an artifact that `artifacts` lacks."""
+        """Entries up to this number change nothing about `artifacts`."""
         self.epoch = 0
         self.lease: Lease | None = None
         self.turns: dict[int, StoredTurn] | None = None
-        """None when there are none, as with nearly all tasks: what is not there need not be collected as garbage."""
+        """None when there are none, as in most tasks; that saves memory and garbage collection."""
         self.state = b""
         self.configs: dict[str, ConfigRow] | None = None
         """None as above."""
@@ -56,7 +56,7 @@ class TaskRow:
         return len(self.wires)
 
     def take(self, write: Write) -> None:
-        """Everything of a write that no index knows."""
+        """Store everything of a write that is not in an index."""
         self.wires += [entry.wire for entry in write.entries]
         self.epoch = write.epoch
         if write.artifacts is not None:
@@ -79,14 +79,16 @@ class TaskRow:
         self.turns = turns or None
 
     def task(self, *, artifacts: bool) -> pb.Task:
-        """The task as it stands, the tail of its log folded in."""
+        """The task with everything that was written."""
         if not artifacts:
             return pb.Task.FromString(self.head.task)
-        task = pb.Task.FromString(self.head.task + self.artifacts)  # halves of a message, concatenated, are the message
+        task = pb.Task.FromString(
+            self.head.task + self.artifacts
+        )  # joined, the bytes of both parse as the whole message
         if self.shelved == len(self.wires):
             return task
         tail = (pb.StreamResponse.FromString(wire) for wire in self.wires[self.shelved :])
-        fold(task, (event for event in tail if event.HasField("artifact_update")))  # the head never lags
+        fold(task, (event for event in tail if event.HasField("artifact_update")))  # the head is always current
         return task
 
     def record(self) -> StoredTask:
@@ -94,15 +96,15 @@ class TaskRow:
 
 
 class TaskIndex:
-    """One ascending list of (status time, task id) per combination of filters; a list is read from its end."""
+    """One ascending list of (status time, task id) per combination of filters. Pages are read from its end."""
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, dict[Filter, list[ListPlace]]] = {}
         self._waiting: dict[int, list[ListPlace]] = {}
-        """Everybody's tasks in each interrupted state; nobody waits in another."""
+        """All tasks in each interrupted state."""
 
     def put(self, scope: Scope, task_id: str, old: TaskHead | None, new: TaskHead) -> None:
-        """Move a task to where its new head belongs."""
+        """Move a task to the place of its new head."""
         lists = self._scopes.get(scope)
         if lists is None:
             lists = self._scopes[scope] = {}
@@ -131,23 +133,23 @@ class TaskIndex:
         return (context_id, 0) in self._scopes.get(scope, {})
 
     def before(self, state: int, before_ms: int) -> Iterator[str]:
-        """Ids of everybody's tasks in an interrupted state since before a time, oldest first."""
+        """Ids of all tasks in an interrupted state since before a time, oldest first."""
         places = self._waiting.get(state, [])
         return (task_id for _, task_id in islice(places, bisect_left(places, (before_ms, ""))))
 
 
 _NEAR = 64
-"""How far from its end a list is searched first: what comes in the same millisecond belongs there."""
+"""How far from its end a list is searched first: new tasks belong near the end."""
 
 _Key = TypeVar("_Key")
 ListPlace = tuple[int, str]
 """Status time and task id."""
 Filter = tuple[str, int]
-"""Context and state; empty and 0 are no filter."""
+"""Context and state; empty and 0 mean no filter."""
 
 
 def filters(head: TaskHead) -> Collection[Filter]:
-    """Every filter that a task passes. An empty context or state means no filter, also when the task's own is empty."""
+    """Every filter that a task passes. A task without a context or state is only in lists without that filter."""
     context, state = head.context_id, head.state
     passed = ("", 0), ("", state), (context, 0), (context, state)
     return passed if context and state else set(passed)
@@ -158,7 +160,7 @@ def insert(lists: dict[_Key, list[ListPlace]], keys: Iterable[_Key], place: List
         places = lists.get(key)
         if places is None:
             lists[key] = [place]
-        elif places[-1] < place:  # nearly always, as time goes
+        elif places[-1] < place:  # the usual case
             places.append(place)
         elif len(places) > _NEAR and places[-_NEAR] < place:
             insort(places, place, len(places) - _NEAR)

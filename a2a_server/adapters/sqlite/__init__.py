@@ -1,3 +1,10 @@
-"""The default store: one file, one process, no service; what it has acknowledged survives kill -9 (spec: DURA-01)."""
+"""The default store: one SQLite file and one process. Acknowledged writes survive kill -9 (spec: DURA-01).
+
+1. `schema` opens and migrates the file, and reads the named queries from the `.sql` files.
+2. `store` has the methods of the port. Each hands a function with its statements to the writer or a reader.
+3. `writer` runs what waits in one transaction, and commits it in a thread.
+4. The statements are in `tasks` (with turns and leases), `lists`, `receipts` and `push`.
+5. `push_admin` is for the command line, beside a running server.
+"""
 
 from a2a_server.adapters.sqlite.store import SqliteStore as SqliteStore

@@ -15,11 +15,11 @@ from a2a_server.ports.store import TaskPage, TaskQuery
 _SQL = queries("lists.sql")
 
 _FIRST, _LAST = -(2**63), 2**63 - 1
-"""The ends of time, as SQLite's integers have them."""
+"""The smallest and the greatest integer in SQLite."""
 
 
 def page(connection: sqlite3.Connection, query: TaskQuery) -> TaskPage:
-    """One page, and the total as of the same moment."""
+    """One page, and the total at the same moment."""
     bounds = _bounds(query)
     with _one_moment(connection):
         total = connection.execute(_SQL[_total_of(query)], bounds).fetchone()[0]
@@ -76,6 +76,6 @@ def _with_artifacts(connection: sqlite3.Connection, key: int, head: bytes) -> pb
 def waiting_since(
     connection: sqlite3.Connection, state: int, before_ms: int, limit: int
 ) -> Sequence[tuple[Scope, str]]:
-    """Of interrupted states only: nobody waits in another, so that their tasks are in no such index."""
+    """Tasks in an interrupted state since before a time. Other states are not in this index."""
     rows = connection.execute(_SQL["waiting_since"], (state, before_ms, limit))
     return [(Scope(tenant, owner), task_id) for tenant, owner, task_id in rows]

@@ -1,4 +1,4 @@
-"""Push configs, and what a write owes to them (spec: PAID-01)."""
+"""Push configs and their deliveries: queued by writes, claimed by host, finished singly (spec: PAID-01, PAID-02)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNTRACED = (None, None)
 
 
 def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
-    """What a write registers and owes; whether anything has become payable."""
+    """Store the configs of a write and queue its deliveries. Returns whether any has become due."""
     for hook in write.configs:
         _put(connection, task, hook)
     if not (write.notify and write.entries):
@@ -82,28 +82,28 @@ def delete_config(connection: sqlite3.Connection, scope: Scope, task_id: str, co
 
 
 MOST_AT_ONCE = 32
-"""Deliveries claimed in one transaction, whose statements run on the event loop."""
+"""Most deliveries claimed in one transaction, because its statements run on the event loop."""
 _HOSTS_AT_ONCE = 256
-"""Hosts looked at in one transaction, for the same reason."""
+"""Most hosts looked at in one transaction, for the same reason."""
 
 _EVER = -(2**63)
 
 
 class ClaimRound(NamedTuple):
-    """How far a claim has come around the hosts."""
+    """How far a claim has come on its way through all hosts."""
 
     place: str
-    """The host looked at last; the next one is the first of those behind it."""
+    """The last host that was looked at. The next one in alphabetical order follows."""
     stop: str
-    """Where the round began, and ends."""
+    """The host where the round began. The round ends there."""
     turned: bool = False
     stays: bool = False
-    """Whether that host may have more."""
+    """Whether that host may have more due deliveries."""
     over: bool = False
 
 
 class ClaimOrder(NamedTuple):
-    """What a claim asks for."""
+    """The arguments of a claim."""
 
     now_ms: int
     until_ms: int
@@ -121,7 +121,7 @@ def unclaim(connection: sqlite3.Connection) -> None:
 
 
 def claim(connection: sqlite3.Connection, order: ClaimOrder, at: ClaimRound) -> tuple[list[Delivery], ClaimRound]:
-    """A part of a round: deliveries of the next hosts, and how far it has come."""
+    """Claim deliveries of the next hosts. Returns them, and how far the round has come."""
     deliveries: list[Delivery] = []
     room = min(order.limit, MOST_AT_ONCE)
     for _ in range(_HOSTS_AT_ONCE):
@@ -171,7 +171,7 @@ def settle(connection: sqlite3.Connection, delivery: Delivery, failure: FailedAt
 
 
 def started(deliveries: Sequence[Delivery], order: ClaimOrder) -> ClaimOrder:
-    """The order for the rest of a round: what was claimed takes its room."""
+    """The order for the rest of a round, without what was claimed already."""
     if not deliveries:
         return order
     known = dict(order.limits.known)

@@ -1,4 +1,7 @@
-"""What operators see of push configs, and do about them (spec: PAID-03)."""
+"""What operators see of push configs and do about them, with or without a running server (spec: PAID-03, OPER-04).
+
+No lock is held for longer than a short transaction, so that a server is never held up.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def _found(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> 
         url = pb.TaskPushNotificationConfig.FromString(wire).url
         account = ConfigStatus(Scope(tenant, owner), task_id, config_id, url, *rest)
         if account.parked_ms is not None or not wanted.parked:
-            yield key, account._replace(claimed=bool(account.claimed))  # SQLite has no truth of its own
+            yield key, account._replace(claimed=bool(account.claimed))  # SQLite has no booleans
 
 
 def _keys(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Sequence[int]:
@@ -66,7 +69,7 @@ T = TypeVar("T")
 
 
 class SqlitePushAdmin:
-    """Every call opens the file, does one thing, and lets go of it."""
+    """Every call opens the file, does one thing, and closes it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

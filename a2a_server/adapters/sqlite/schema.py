@@ -1,4 +1,4 @@
-"""Opening the file: one server at a time, the schema of this version, connections as they must be (spec: DURA-09)."""
+"""The SQLite file: its lock, schema, connections, queries, and keys of scopes and tasks (spec: DURA-09, AUTZ-03)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def acquire(path: Path) -> int:
 def connect_writer(path: Path) -> sqlite3.Connection:
     """The connection that writes, to a file that has the schema of this version."""
     with refusing(path):
-        # Opened in one thread, used in two more, by turns.
+        # Opened in one thread, then used by two others, never at the same time.
         connection = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
         try:
             connection.execute("PRAGMA cache_size = -16384")
@@ -81,7 +81,7 @@ def connect_reader(path: Path, *, timeout: float) -> sqlite3.Connection:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]) -> None:
-    """Apply what is missing, each step in a transaction of its own; a newer file is left alone."""
+    """Apply missing migrations, each in a transaction of its own. Refuses a newer file."""
     newest = max(steps)
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > newest:
@@ -100,7 +100,7 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]
 
 
 def check_known(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that a visitor could misread: somebody else's, a newer server's, or an older one's."""
+    """Refuse a file that is another program's, or has another schema version."""
     _check_owner(connection, path)
     newest = max(migrations())
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -145,18 +145,18 @@ _KEYS = queries("keys.sql")
 
 
 def scope_key(connection: sqlite3.Connection, scope: Scope) -> int:
-    """The number of a scope, made when first needed."""
+    """The key of a scope, which is added if it is new."""
     place = scope.tenant, scope.owner
     row = connection.execute(_KEYS["scope"], place).fetchone()
     return int(row[0]) if row else int(connection.execute(_KEYS["scope_add"], place).lastrowid or 0)
 
 
 def task_key(connection: sqlite3.Connection, scope: Scope, task_id: str) -> int | None:
-    """The number of a task inside the scope."""
+    """The key of a task, if it is in the scope."""
     row = connection.execute(_KEYS["task"], (task_id, scope.tenant, scope.owner)).fetchone()
     return int(row[0]) if row else None
 
 
 def exists(connection: sqlite3.Connection, task_id: str) -> bool:
-    """Whether anybody has a task of this id."""
+    """Whether there is a task with this id in any scope."""
     return connection.execute(_KEYS["exists"], (task_id,)).fetchone() is not None

@@ -1,4 +1,4 @@
-"""The store in one SQLite file: which connection and which thread does what (spec: RECV-01, DURA-01)."""
+"""The store in one SQLite file, and which connection and thread does what (spec: RECV-01, DURA-01)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Work = Callable[[sqlite3.Connection], T]
 
 
 class SqliteStore:
-    """One connection writes, in groups; long reads have a thread, short ones run where they are asked for."""
+    """One connection writes, in groups. Long reads have a thread of their own; short ones run on the event loop."""
 
     shared = False
 
@@ -35,10 +35,10 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._reader: SqliteReader | None = None
         self._last_host = ""
-        """Whose webhooks were claimed last; the next claim begins behind it."""
+        """The host whose webhooks were claimed last. The next claim begins after it."""
 
     async def open(self) -> None:
-        """Raises `StoreRefused` when the file is somebody else's, newer, in use, or no database."""
+        """Raises `StoreRefused` if the file is another program's, newer, in use, or no database."""
         async with self._door:
             if self._writer is None:
                 await asyncio.to_thread(self._open, asyncio.get_running_loop())
@@ -56,7 +56,7 @@ class SqliteStore:
         self._writer = Writer(connection, loop)
 
     async def close(self) -> None:
-        """Do what was accepted, bring the file up to date, leave it to others."""
+        """Finish all accepted calls and release the file."""
         async with self._door:
             writer, self._writer = self._writer, None
             if writer is not None:
@@ -78,10 +78,10 @@ class SqliteStore:
         return await self._writer.do(work, long=long)
 
     def _read(self, work: _Work[T]) -> T:
-        """Read here and now.
+        """Read on the event loop.
 
-        A point read takes microseconds; handing it to a thread and back would take fifty times as long and delay the
-        loop no less. Nothing can make it wait: in WAL mode readers are not locked out.
+        A point read takes microseconds, and a thread would take fifty times as long. It never waits, because in WAL
+        mode writers do not block readers.
         """
         if self._reader is None:
             raise StoreUnavailable("the store is closed")
@@ -158,7 +158,7 @@ class SqliteStore:
     async def claim_deliveries(
         self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
     ) -> Sequence[Delivery]:
-        """In steps, each in a transaction of its own: there may be many hosts, and they are walked on the loop."""
+        """In steps, each in its own transaction: there may be many hosts, and the statements run on the event loop."""
         order = push.ClaimOrder(now_ms, until_ms, limit, limits)
         at = push.ClaimRound(self._last_host, self._last_host)
         claimed: list[Delivery] = []
@@ -186,12 +186,12 @@ class SqliteReader:
     """Two connections that cannot write."""
 
     def __init__(self, path: Path) -> None:
-        self._near = schema.connect_reader(path, timeout=0)  # the event loop's; it must never wait
+        self._near = schema.connect_reader(path, timeout=0)  # for the event loop, which must never wait
         self._far = schema.connect_reader(path, timeout=5)
         self._thread = ThreadPoolExecutor(1, "sqlite-reader", initializer=work_in_the_background)
 
     def read(self, work: _Work[T]) -> T:
-        """Read in the calling thread, the event loop's."""
+        """Read on the event loop."""
         return _serving(work, self._near)
 
     async def scan(self, work: _Work[T]) -> T:
@@ -199,7 +199,7 @@ class SqliteReader:
         return await asyncio.get_running_loop().run_in_executor(self._thread, _serving, work, self._far)
 
     def stop(self) -> None:
-        """Let reads that have begun finish. Blocks; not for the event loop's thread."""
+        """Let running reads finish. Blocks; must not be called on the event loop."""
         self._thread.shutdown()
         self._near.close()
         self._far.close()

@@ -1,4 +1,4 @@
-"""Writing and reading one task (spec: DURA-01, DURA-05)."""
+"""One task: writing, reading, its turns and leases (spec: DURA-01 to DURA-03, DURA-05)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from a2a_server.ports.store import Claimed, StaleWrite, StoredTask
 _SQL = queries("tasks.sql")
 
 _ARTIFACT = bytes([ARTIFACT << 3 | 2])
-"""The first byte of a serialised event that updates an artifact: field number and wire type (a nested message)."""
+"""The first byte of a serialised artifact update: field number and wire type."""
 
 _APPEND = tuple(_SQL["append"] + ", (?, ?, ?)" * more for more in range(8))
-"""For one entry, two, three …: a few rows in one statement take two thirds of the time that one by one they would."""
+"""The statement for one entry, two, three …: one statement for several rows is faster than one per row."""
 
 
 class StoredRow(NamedTuple):
@@ -37,7 +37,7 @@ class StoredRow(NamedTuple):
 
 
 def commit(connection: sqlite3.Connection, write: Write) -> bool:
-    """Whether webhooks became payable by it."""
+    """Store a write. Returns whether a webhook has become due."""
     if write.receipt is not None:
         receipts.check(connection, write, write.receipt)
     if write.expected:
@@ -62,16 +62,16 @@ def _create(connection: sqlite3.Connection, write: Write) -> int:
     key = _insert(connection, write)
     if key is None:
         if exists(connection, write.task_id):
-            raise StaleWrite(write.task_id)  # perhaps in another scope; to the caller it looks the same
+            raise StaleWrite(write.task_id)  # perhaps in another scope, which the caller must not learn
         scope_key(connection, write.scope)
         key = _insert(connection, write)
-    assert key is not None  # noqa: S101 - the id is free, and the scope has its number
+    assert key is not None  # noqa: S101 - the id is free, and the scope exists
     _create_lease(connection, key, write)
     return key
 
 
 def _insert(connection: sqlite3.Connection, write: Write) -> int | None:
-    """The first statement of a creation is also its check: it does nothing when the id is taken."""
+    """Insert the task. None if the id is taken or the scope is new: then the statement inserts nothing."""
     head = write.head
     assert head is not None  # noqa: S101 - a write that creates has one
     row = write.scope.tenant, write.scope.owner, write.task_id, *_columns(write, head, shelved=0)
@@ -101,7 +101,7 @@ def _change(connection: sqlite3.Connection, write: Write) -> tuple[int, bool]:
 
 def _columns(write: Write, head: TaskHead, shelved: int) -> tuple[str, int, int, int, int, bytes]:
     number = write.expected + len(write.entries)
-    # While the log has no artifacts that a reader must fold, the tail to be searched for them stays empty.
+    # If no entry since the stored artifacts updates one, a reader need not look for later updates.
     if write.artifacts is not None or (
         shelved == write.expected and not any(entry.kind == ARTIFACT for entry in write.entries)
     ):
@@ -122,14 +122,14 @@ def load(connection: sqlite3.Connection, scope: Scope, task_id: str) -> StoredTa
     if row is None:
         return None
     key, head, epoch, shelved, number, artifacts, state = row
-    # Entries never change, so what was committed since the row was read cannot get between it and its tail.
+    # Entries never change, so entries between the row's numbers stay the same if a commit happens meanwhile.
     task = whole(connection, head, artifacts, (key, shelved, number))
     return StoredTask(task, number, epoch, state)
 
 
 def whole(connection: sqlite3.Connection, head: bytes, artifacts: bytes, tail: tuple[int, int, int]) -> pb.Task:
-    """A task of its two halves and the artifact events of a tail: task key, number before the first, last number."""
-    task = pb.Task.FromString(head + artifacts)  # halves of a message, concatenated, are the message
+    """A task from head, artifacts and later artifact events. `tail`: task key, last number before, last number."""
+    task = pb.Task.FromString(head + artifacts)  # joined, the bytes of both parse as the whole message
     _, shelved, number = tail
     if shelved < number:
         rows = connection.execute(_SQL["tail"], (*tail, _ARTIFACT))
@@ -165,7 +165,7 @@ _FIRST_EPOCH = 1
 
 
 def _create_lease(connection: sqlite3.Connection, task: int, write: Write) -> None:
-    """The lease and the turns of a new task."""
+    """Store the lease and the turns of a new task."""
     if write.epoch == _FIRST_EPOCH and not write.begin and write.head is not None and write.head.state in TERMINAL:
         return
     turns = {turn.number: turn.request for turn in write.begin if turn.number not in write.end}
@@ -176,7 +176,7 @@ def _create_lease(connection: sqlite3.Connection, task: int, write: Write) -> No
 
 
 def _change_turns(connection: sqlite3.Connection, task: int, write: Write) -> None:
-    """What a write changes about the turns and the lease of a task."""
+    """Store what a write changes about the turns and the lease of a task."""
     if write.claim is not None:
         _lease(connection, task, write.epoch, write.claim)
     if not write.begin and not write.end:

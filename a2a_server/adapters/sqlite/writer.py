@@ -1,11 +1,12 @@
 """Group commit on the one connection that writes (spec: DURA-01, DURA-07).
 
-Everything that waits is done in one transaction on the event loop; a thread commits it, because that waits for the
-disk; then the callers' futures are resolved. Meanwhile the next group gathers. It begins when its time has come or,
-where several write at once, when the loop has paused: a commit costs as much as a send, whatever it holds.
+1. Jobs wait in a queue. A group of them runs in one transaction on the event loop.
+2. A thread commits the transaction, because that waits for the disk. Meanwhile the next group gathers.
+3. The callers' futures are resolved, and the next group begins. If several callers write at once, it begins when the
+   loop pauses, so that the group is larger: a commit costs as much as a whole send, however much it holds.
 
-The statements run on the loop because they take microseconds, and every statement that runs in a thread gives up the
-interpreter's lock and must win it back from the loop, several times: under load that took a hundred times as long.
+The statements run on the loop, because they take microseconds. In a thread each of them would give up the interpreter's
+lock and wait to get it back, which took a hundred times as long under load.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from typing import Generic, TypeVar
 from a2a_server.ports.store import Repeated, StaleWrite, StoreUnavailable
 
 _GROUP = 128
-"""Most jobs in one transaction: it bounds how long the loop does nothing else."""
+"""Most jobs in one transaction. It bounds how long the loop does nothing else."""
 
 _WAITING = 20_000
-"""Most jobs that wait. Callers await theirs and so bound themselves; this is reached when the disk hangs."""
+"""Most jobs that wait. This is only reached when the disk hangs, because every caller awaits its job."""
 
 _NAP = 50e-6
 _PAUSED = 150e-6
 _LONGEST_PAUSE = 2e-3
-"""Seconds. A nap that ends in time says that nobody else needs the processor."""
+"""Seconds. If a short sleep ends on time, nothing else needs the processor."""
 
 _PATIENCE = "PRAGMA busy_timeout = 5000"
 _NO_PATIENCE = "PRAGMA busy_timeout = 0"
-"""How long to wait for a lock that another program holds; on the loop never."""
+"""Milliseconds to wait for a lock that another program holds. On the loop there is no wait."""
 
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
@@ -45,7 +46,7 @@ T = TypeVar("T")
 
 
 class Job(Generic[T]):
-    """Something to do in a transaction. It checks all its preconditions before it touches anything."""
+    """Work for a transaction. It must check all preconditions before it writes anything."""
 
     __slots__ = ("error", "future", "long", "result", "work")
 
@@ -57,7 +58,7 @@ class Job(Generic[T]):
         self.error: Exception | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
-        self.result = self.error = None  # it may have run before, in a transaction that was rolled back
+        self.result = self.error = None  # it may have run in a transaction that was rolled back
         try:
             self.result = self.work(connection)
         except (StaleWrite, Repeated) as verdict:
@@ -65,9 +66,9 @@ class Job(Generic[T]):
 
     def tell(self) -> None:
         if self.future.done():
-            return  # its caller was canceled
+            return  # the caller was canceled
         if self.error is None:
-            self.future.set_result(self.result)  # type: ignore[arg-type]  # without an error there is one
+            self.future.set_result(self.result)  # type: ignore[arg-type]  # there is a result if there is no error
         else:
             self.future.set_exception(self.error)
 
@@ -76,7 +77,7 @@ Group = Sequence[Job[object]]
 
 
 class Writer:
-    """Owns the writing connection. The loop and the thread take turns with it and never use it at once."""
+    """Owns the writing connection. The loop and the thread use it in turn, never at the same time."""
 
     def __init__(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
         connection.execute(_NO_PATIENCE)
@@ -84,36 +85,36 @@ class Writer:
         self._loop = loop
         self._waiting: deque[Job[object]] = deque()
         self._busy = False
-        """From the first job on, until a group has been told and nothing waits."""
+        """From the first job until all are done."""
         self._idle: asyncio.Future[None] | None = None
         self._begun: SimpleQueue[Group | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="sqlite-writer", daemon=True)
         self._thread.start()
 
     async def do(self, work: Callable[[sqlite3.Connection], T], *, long: bool = False) -> T:
-        """Do it in the next transaction; returns once it is durable. What is `long` keeps off the loop."""
+        """Do the work in the next transaction. Returns when it is durable. `long` work runs in the thread."""
         if len(self._waiting) >= _WAITING:
             raise StoreUnavailable(f"{_WAITING} writes wait for the disk")
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("the store was opened in another event loop; close it there, or here, and open it here")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append(Job(work, future, long=long))  # type: ignore[arg-type]  # the future knows the type
+        self._waiting.append(Job(work, future, long=long))  # type: ignore[arg-type]  # the future has the type
         if not self._busy:
             self._busy = True
-            self._loop.call_soon(self._begin)  # whoever else writes in this turn of the loop comes along
+            self._loop.call_soon(self._begin)  # jobs added in this turn of the loop join the group
         return await future
 
     async def drain(self) -> None:
-        """Wait until everything that was accepted is done. Where the loop has died, that is what it had begun."""
+        """Wait until all accepted jobs are done. If their loop is closed, only those that had begun."""
         if self._busy and not self._loop.is_closed():
             self._idle = self._loop.create_future()
             await self._idle
 
     def stop(self) -> None:
-        """Leave the file in one piece. Blocks; not for the event loop's thread."""
+        """Write everything into the main file. Blocks; must not be called on the event loop."""
         self._begun.put(None)
         self._thread.join()
-        with suppress(sqlite3.Error):  # then the next one to open the file does it
+        with suppress(sqlite3.Error):  # then whoever opens the file next does it
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
@@ -129,7 +130,7 @@ class Writer:
             for job in group:
                 if not job.long:
                     job.run(self._connection)
-        except Exception:  # noqa: BLE001 - whatever it is, the thread meets it again, and sees whose it is
+        except Exception:  # noqa: BLE001 - the thread does it again and finds the job that failed
             self._roll_back()
         self._begun.put(group)
 
@@ -137,7 +138,7 @@ class Writer:
         for job in group:
             job.tell()
         if len(group) == 1:
-            self._loop.call_soon(self._begin)  # after whoever was just woken: it may write again
+            self._loop.call_soon(self._begin)  # after the caller that was just woken: it may write again
 
     def _rest(self) -> None:
         self._busy = False
@@ -150,14 +151,14 @@ class Writer:
         work_in_the_background()
         while (group := self._begun.get()) is not None:
             self._complete(group)
-            with suppress(RuntimeError):  # the loop was closed: nobody is left to be told
+            with suppress(RuntimeError):  # the loop was closed, so nobody waits
                 self._loop.call_soon_threadsafe(self._finish, group)
                 if len(group) > 1:
-                    _await_a_pause()  # those who were just woken may write again, and others are on their way
+                    _await_a_pause()  # callers that were just woken may write again
                     self._loop.call_soon_threadsafe(self._begin)
 
     def _complete(self, group: Group) -> None:
-        """Commit what the loop has done, or do everything over."""
+        """Commit what the loop has done, or do everything again."""
         if self._connection.in_transaction:
             try:
                 self._commit(job for job in group if job.long)
@@ -170,11 +171,11 @@ class Writer:
         self._connection.execute(_NO_PATIENCE)
 
     def _redo(self, group: Group) -> None:
-        """A bad job takes its group down; then each gets a transaction of its own, and only the bad one fails."""
+        """Do a group again. If it fails, each job gets a transaction of its own, and only the bad one fails."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             self._commit(group)
-        except Exception as error:  # noqa: BLE001 - the thread must outlive whatever a job does
+        except Exception as error:  # noqa: BLE001 - no job may end the thread
             self._roll_back()
             if len(group) == 1 or _is_locked(error):
                 for job in group:
@@ -186,7 +187,7 @@ class Writer:
     def _commit(self, jobs: Iterable[Job[object]]) -> None:
         for job in jobs:
             job.run(self._connection)
-        self._connection.commit()  # one wait for the interpreter's lock; execute("COMMIT") would be three
+        self._connection.commit()  # waits once for the interpreter's lock; execute("COMMIT") waits three times
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):
@@ -196,8 +197,8 @@ class Writer:
 def _await_a_pause() -> None:
     """Sleep until the event loop does, or for a while.
 
-    On a core that the two share, a nap ends when the loop sleeps. Where each has its own, it ends at once, and so does
-    this: then groups need not grow.
+    If both share a core, a short sleep ends when the loop sleeps. If each has its own core, it ends at once, and groups
+    need not grow.
     """
     now = time.monotonic()
     end = now + _LONGEST_PAUSE
@@ -210,31 +211,30 @@ def _await_a_pause() -> None:
 
 
 def _is_locked(error: Exception) -> bool:
-    """Whether another program holds the file: each job by itself would wait for it as long."""
+    """Whether another program holds a lock. Then each job alone would fail, too."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
 def _verdict(error: Exception) -> Exception:
-    """What the caller is told: the state of the engine, or that this very write is impossible."""
+    """The error for the caller: the store is unavailable, or this write is impossible."""
     if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
         return unavailable(error)
     return error
 
 
 def unavailable(error: sqlite3.Error) -> StoreUnavailable:
-    """The engine's own words stay in the cause; whoever hears of the error gets its name only."""
+    """The error for clients has only the name of SQLite's error. Its text stays in the cause."""
     verdict = StoreUnavailable(f"the store cannot do it now ({getattr(error, 'sqlite_errorname', 'SQLITE_ERROR')})")
     verdict.__cause__ = error
     return verdict
 
 
 def work_in_the_background() -> None:
-    """Let the calling thread not interrupt others when it wakes.
+    """Schedule the calling thread so that it does not interrupt the event loop when it wakes.
 
-    A thread that has waited for the disk is given the processor as soon as the disk is done; on a core that it shares
-    with the event loop it pushes the loop aside. As a batch thread it waits for the loop to pause. With server and
-    threads on one core that took a fifth to a third off a send. The command line asks the same for all threads that
-    start with the server; this holds for a store in anybody's process, and for threads that start later.
+    A thread that has waited for the disk is given the processor at once, and on a shared core it interrupts the loop.
+    As a batch thread it waits until the loop pauses. With one core that saved a fifth to a third of a send. The command
+    line does this for the whole server; here it is for a store inside any other process.
     """
     if sys.platform == "linux":
         with suppress(OSError):  # a sandbox may forbid it, and then it is only slower
