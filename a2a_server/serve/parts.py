@@ -38,7 +38,7 @@ from a2a_server.settings.sections import Push
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
+from a2a_server.transport.steps import CallRules, Extensions, Tenants
 from a2a_server.transport.streams import OpenStreams
 
 JWKS_PATH = "/.well-known/jwks.json"
@@ -76,10 +76,9 @@ def _secret(credential: Credential) -> Secret:
 def rules_of(settings: Settings, card: pb.AgentCard) -> CallRules:
     return CallRules(
         tenants=Tenants(frozenset(settings.tenants), settings.default_tenant),
-        extensions=DeclaredExtensions.of(card.capabilities.extensions),
+        extensions=Extensions.of(card.capabilities.extensions, everywhere=settings.require_extensions_everywhere),
         strict_version=settings.strict_version,
         legacy=settings.legacy.enabled,
-        require_extensions_everywhere=settings.require_extensions_everywhere,
     )
 
 

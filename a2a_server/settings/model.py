@@ -9,13 +9,7 @@ from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from annotated_types import Ge
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from a2a_server.operations.limits import Limits
@@ -187,9 +181,8 @@ class Settings(BaseSettings):
             try:
                 network_of(text)
             except ValueError:
-                raise wrong(
-                    "gateway.trusted_proxies", text, "must be addresses or networks, such as 10.0.0.0/8"
-                ) from None
+                meant = "must be addresses or networks, such as 10.0.0.0/8"
+                raise wrong("gateway.trusted_proxies", text, meant) from None
         for origin in options.cors_origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise wrong("gateway.cors_origins", origin, "must be origins such as https://console.example, or *")
@@ -214,9 +207,8 @@ class Settings(BaseSettings):
 
     def _url_fault(self) -> tuple[str, object, str] | None:
         parts = urlsplit(self.public_url)
-        if not self.public_url or (
-            parts.scheme in ("http", "https") and parts.netloc and not parts.query + parts.fragment
-        ):
+        usable = parts.scheme in ("http", "https") and parts.netloc and not parts.query + parts.fragment
+        if usable or not self.public_url:
             return None
         return "public_url", self.public_url, "must be a URL such as https://agents.example or https://example.com/a2a"
 
@@ -233,14 +225,12 @@ class Settings(BaseSettings):
         return None
 
     def _tls_fault(self) -> tuple[str, object, str] | None:
-        if bool(self.tls.cert) != bool(self.tls.key):
-            missing = "tls.key" if self.tls.cert else "tls.cert"
-            return missing, "", "certificate and key are needed together"
+        for section, files in (("tls", self.tls), ("upstream", self.upstream)):
+            if bool(files.cert) != bool(files.key):
+                missing = "key" if files.cert else "cert"
+                return f"{section}.{missing}", "", "certificate and key are needed together"
         if self.tls.client_ca and not self.tls.cert:
             return "tls.client_ca", self.tls.client_ca, "needs tls.cert and tls.key as well"
-        if bool(self.upstream.cert) != bool(self.upstream.key):
-            missing = "upstream.key" if self.upstream.cert else "upstream.cert"
-            return missing, "", "certificate and key are needed together"
         return None
 
     def _tenant_fault(self) -> tuple[str, object, str] | None:
@@ -262,10 +252,7 @@ class Settings(BaseSettings):
         path = self.gateway.draft_path
         if fault := path_fault(path):
             return "gateway.draft_path", path, fault
-        if "draft" in self.gateway.profiles and first_segment(path) in {*self.tenants, self.default_tenant}:
-            return (
-                "gateway.draft_path",
-                path,
-                f"/{first_segment(path)} is where a tenant is served; choose another path",
-            )
+        first = first_segment(path)
+        if "draft" in self.gateway.profiles and first in {*self.tenants, self.default_tenant}:
+            return "gateway.draft_path", path, f"/{first} is where a tenant is served; choose another path"
         return None

@@ -58,20 +58,6 @@ _scope: Final = lru_cache(maxsize=1024)(Scope)
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredExtensions:
-    """What the agent's card declares."""
-
-    declared: frozenset[str] = frozenset()
-    required: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, extensions: Iterable[pb.AgentExtension]) -> DeclaredExtensions:
-        listed = list(extensions)
-        required = tuple(extension.uri for extension in listed if extension.required)
-        return cls(frozenset(extension.uri for extension in listed), required)
-
-
-@dataclass(frozen=True, slots=True)
 class Tenants:
     """Which tenant a call belongs to (spec: TENA-01, TENA-04, TENA-06, TENA-07).
 
@@ -110,18 +96,54 @@ class Tenants:
         return tenant
 
 
+@dataclass(frozen=True, slots=True)
+class Extensions:
+    """Settles which extensions are active in a call (spec: EXTN-02 to EXTN-05, SPAR-03, CONF-20)."""
+
+    declared: frozenset[str] = frozenset()
+    """What the agent's card declares."""
+    required: tuple[str, ...] = ()
+    everywhere: bool = False
+    """Whether required extensions are asked for beyond sends, too."""
+
+    @classmethod
+    def of(cls, extensions: Iterable[pb.AgentExtension], *, everywhere: bool = False) -> Extensions:
+        listed = list(extensions)
+        required = tuple(extension.uri for extension in listed if extension.required)
+        return cls(frozenset(extension.uri for extension in listed), required, everywhere)
+
+    def __call__(self, call: Admission) -> None:
+        metadata = call.credentials.metadata
+        if (EXTENSIONS not in metadata and not self.required) or call.rpc in PUBLIC:
+            return
+        asked = _requested(tuple(metadata[EXTENSIONS])) if EXTENSIONS in metadata else ()
+        if call.rpc not in CARDS if self.everywhere else call.rpc in SENDS:
+            self._check(asked)
+        activated = tuple(uri for uri in asked if uri in self.declared)  # exactly, or not at all (EXTN-05)
+        if activated:
+            call.extensions = frozenset(activated) - _OWN
+            call.numbers = REPLAY_URI in activated
+            call.metadata = (*call.metadata, (EXTENSIONS, ", ".join(activated)))
+
+    def _check(self, asked: Sequence[str]) -> None:
+        if missing := [uri for uri in self.required if uri not in asked]:
+            raise A2AError(
+                Reason.EXTENSION_SUPPORT_REQUIRED,
+                f"The agent requires extensions that the request does not list: {', '.join(missing)}.",
+                metadata={"extension": ",".join(missing)},
+            )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRules:
     """What operators may decide about calls in general."""
 
     tenants: Tenants = field(default_factory=Tenants)
-    extensions: DeclaredExtensions = field(default_factory=DeclaredExtensions)
+    extensions: Extensions = field(default_factory=Extensions)
     strict_version: bool = False
     """Whether a missing version means 0.3, to the letter (CONF-16)."""
     legacy: bool = True
     """Whether 0.3 is spoken as well."""
-    require_extensions_everywhere: bool = False
-    """Whether required extensions are asked for beyond sends, too (CONF-20)."""
 
 
 def standard(authenticator: Authenticator, rules: CallRules) -> tuple[Step, ...]:
@@ -131,7 +153,7 @@ def standard(authenticator: Authenticator, rules: CallRules) -> tuple[Step, ...]
         Authentication(authenticator),
         rules.tenants,
         send_options,
-        Extensions(rules.extensions, everywhere=rules.require_extensions_everywhere),
+        rules.extensions,
         trace,
     )
 
@@ -265,39 +287,6 @@ def _split(values: Iterable[str]) -> tuple[str, ...]:
     """Split `item *( "," item )`, repeated lines joined, spaces trimmed, repetitions dropped."""
     items = (item.strip() for value in values for item in value.split(","))
     return tuple(dict.fromkeys(item for item in items if item))
-
-
-class Extensions:
-    """Settles which extensions are active in a call (spec: EXTN-02 to EXTN-05, SPAR-03, CONF-20)."""
-
-    def __init__(self, extensions: DeclaredExtensions, *, everywhere: bool = False) -> None:
-        self._declared = extensions.declared
-        self._required = extensions.required
-        self._everywhere = everywhere
-
-    def __call__(self, call: Admission) -> None:
-        metadata = call.credentials.metadata
-        if (EXTENSIONS not in metadata and not self._required) or call.rpc in PUBLIC:
-            return
-        asked = _requested(tuple(metadata[EXTENSIONS])) if EXTENSIONS in metadata else ()
-        if self._required and self._enforced(call.rpc):
-            self._check(asked)
-        activated = tuple(uri for uri in asked if uri in self._declared)  # exactly, or not at all (EXTN-05)
-        if activated:
-            call.extensions = frozenset(activated) - _OWN
-            call.numbers = REPLAY_URI in activated
-            call.metadata = (*call.metadata, (EXTENSIONS, ", ".join(activated)))
-
-    def _enforced(self, rpc: str) -> bool:
-        return rpc not in CARDS if self._everywhere else rpc in SENDS
-
-    def _check(self, asked: Sequence[str]) -> None:
-        if missing := [uri for uri in self._required if uri not in asked]:
-            raise A2AError(
-                Reason.EXTENSION_SUPPORT_REQUIRED,
-                f"The agent requires extensions that the request does not list: {', '.join(missing)}.",
-                metadata={"extension": ",".join(missing)},
-            )
 
 
 @lru_cache(maxsize=64)

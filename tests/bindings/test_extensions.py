@@ -11,7 +11,7 @@ from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension
 from a2a_server.protocol.errors import Violation
 from tests.support.calls import every_call
-from tests.support.house import CallRules, DeclaredExtensions
+from tests.support.house import CallRules, Extensions
 from tests.support.stage import Stage
 from tests.support.world import World, refused, say, serving
 
@@ -136,9 +136,7 @@ async def test_where_else_required_extensions_are_asked_for_is_a_setting() -> No
         "SendStreamingMessage",
     }
 
-    everywhere = CallRules(
-        extensions=DeclaredExtensions.of(cast.agent.card.capabilities.extensions), require_extensions_everywhere=True
-    )
+    everywhere = CallRules(extensions=Extensions.of(cast.agent.card.capabilities.extensions, everywhere=True))
     async with serving(cast.agent, rules=everywhere) as world:
         reasons = {name: (await heard(call())) for name, call in every_call(world).items()}
         assert (await world.discovery.GetAgentCard(GetAgentCardRequest())).name == "Stage"

@@ -30,7 +30,7 @@ from tests.bindings.actors import (
     waiting,
     watch_writes,
 )
-from tests.support.house import CallRules, DeclaredExtensions, Limits
+from tests.support.house import CallRules, Extensions, Limits
 from tests.support.world import ByHeader, as_user, refused, say, serving
 
 
@@ -155,7 +155,7 @@ async def test_somebody_elses_task_is_not_found(store: Store) -> None:
 async def test_the_agent_gets_everything_about_the_message() -> None:
     agent = echo()
     uri = "https://example.com/ext/1"
-    rules = CallRules(extensions=DeclaredExtensions(frozenset({uri})))
+    rules = CallRules(extensions=Extensions(frozenset({uri})))
     async with serving(agent, authenticator=ByHeader(), rules=rules) as world:
         other = await world.send(say("other"), metadata=as_user("ann", x_tenant="red"))
         request = say(

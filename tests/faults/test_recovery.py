@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
+from tests.support.copies import copy_of
 from tests.support.house import Limits, MemoryStore
 from tests.support.stage import Stage, texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
@@ -67,7 +67,7 @@ class Company(Stage):
 async def restarted(store: MemoryStore, **options: Any) -> AsyncIterator[tuple[World, Company]]:
     """A new server over what a crash right now would leave."""
     company = Company()
-    async with serving(company.agent, store=deepcopy(store), **options) as world:
+    async with serving(company.agent, store=copy_of(store), **options) as world:
         yield world, company
 
 
@@ -267,7 +267,7 @@ async def test_an_agent_that_has_lost_the_skill_fails_the_task() -> None:
     async with serving(company.agent, store=store) as world:
         task = await world.send(say("done", skill="steps", configuration=SOON))
         await until(world, task.id, "step 2")
-        async with serving(Stage().agent, store=deepcopy(store)) as again:
+        async with serving(Stage().agent, store=copy_of(store)) as again:
             failed = await again.get(task.id)
             assert (failed.status.state, reason(failed)) == (pb.TASK_STATE_FAILED, "SERVER_INTERRUPTED")
             assert texts(failed) == ["step 1", "step 2"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tests.e2e.processes import serving as process
 from tests.faults.test_push_kill import SETTINGS
 from tests.faults.test_recovery import SOON, Company, until
 from tests.faults.test_withheld import SECRET, Keeper
+from tests.support.copies import copy_of
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.guard import answer
 from tests.support.house import MemoryStore
@@ -53,7 +53,7 @@ async def test_turns_that_go_on_are_in_the_traces_of_their_messages() -> None:
         for text, trace in (("two", TWO), ("three", {})):
             await world.send(say(text, task_id=task.id, configuration=SOON), metadata=along(trace))
         sender, new = Pigeonhole(), Company()
-        async with serving(new.agent, store=deepcopy(store), delivery=deliver(sender)) as again:
+        async with serving(new.agent, store=copy_of(store), delivery=deliver(sender)) as again:
             new.release.set()
             await again.reaches(task.id, pb.TASK_STATE_COMPLETED)
             assert await told(sender, task.id, await last_of(again, task.id)) == [ONE, TWO, {}]
@@ -67,7 +67,7 @@ async def test_a_turn_that_is_lost_ends_in_its_own_trace() -> None:
         await until(world, task.id, "working on it")
         await world.send(say("more", task_id=task.id, configuration=SOON), metadata=along(TWO))
         sender = Pigeonhole()
-        async with serving(Company().agent, store=deepcopy(store), delivery=deliver(sender)) as again:
+        async with serving(Company().agent, store=copy_of(store), delivery=deliver(sender)) as again:
             await again.reaches(task.id, pb.TASK_STATE_FAILED)
             assert await told(sender, task.id, await last_of(again, task.id)) == [ONE]
 
@@ -82,7 +82,7 @@ async def test_a_question_that_is_put_anew_is_in_the_trace_of_the_answer_that_wa
         await world.reaches(task.id, pb.TASK_STATE_WORKING)
         asked = await last_of(world, task.id)
         sender = Pigeonhole()
-        async with serving(Keeper().agent, store=deepcopy(store), delivery=deliver(sender)) as again:
+        async with serving(Keeper().agent, store=copy_of(store), delivery=deliver(sender)) as again:
             await again.reaches(task.id, pb.TASK_STATE_INPUT_REQUIRED)
             last = await last_of(again, task.id)
             assert last > asked

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.records import Lease
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author
+from tests.support.copies import copy_of
 from tests.support.guard import Guard, answer, asked
 from tests.support.house import MemoryStore, SqliteStore, TurnInput
 from tests.support.stage import texts
@@ -68,7 +68,7 @@ class Keeper(Guard):
 async def restarted(store: MemoryStore) -> AsyncIterator[tuple[World, Keeper]]:
     """A new server over what a crash right now would leave."""
     keeper = Keeper()
-    async with serving(keeper.agent, store=deepcopy(store)) as world:
+    async with serving(keeper.agent, store=copy_of(store)) as world:
         yield world, keeper
 
 

@@ -104,19 +104,3 @@ def nameable(message: Message) -> None:
     """Let names be made of the ids of configs, where a spelling has those."""
     for config in within(pb.TaskPushNotificationConfig, message):
         config.id = config.id.replace("/", "|")
-
-
-def normal_kind(message: M) -> M:
-    result = normal(message)
-    for part in within(pb.Part, result):
-        if part.WhichOneof("content") is None:
-            part.text = ""
-    return result
-
-
-def normal_proto(message: M) -> M:
-    result = normal(message)
-    for said in within(pb.Message, result):
-        if said.reference_task_ids and not said.metadata.fields:
-            said.ClearField("metadata")
-    return result

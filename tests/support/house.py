@@ -45,7 +45,7 @@ from a2a_server.protocol.v0_3.requests import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
-from a2a_server.transport.steps import CallRules, DeclaredExtensions, Tenants
+from a2a_server.transport.steps import CallRules, Extensions, Tenants
 
 __all__ = [
     "A2A",
@@ -68,8 +68,8 @@ __all__ = [
     "CardBook",
     "ChannelUpstream",
     "Core",
-    "DeclaredExtensions",
     "Entries",
+    "Extensions",
     "GatewayConfig",
     "GrpcOptions",
     "HttpDoor",

@@ -32,7 +32,7 @@ from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Pipeline, Step
-from a2a_server.transport.steps import CallRules, DeclaredExtensions, standard
+from a2a_server.transport.steps import CallRules, Extensions, standard
 from a2a_server.transport.streams import OpenStreams
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
@@ -140,7 +140,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         delivery=delivery,
     )
     await core.start()
-    rules = rules or CallRules(extensions=DeclaredExtensions.of(core.card.capabilities.extensions))
+    rules = rules or CallRules(extensions=Extensions.of(core.card.capabilities.extensions))
     open_streams = OpenStreams(per_caller=streams.per_caller, total=streams.total, write_timeout=streams.write_timeout)
     pipeline = Pipeline(core.operations, (*standard(authenticator, rules), *steps), open_streams)
     await door.serve(Servicer(pipeline), legacy=LegacyServicer(pipeline, old_options))

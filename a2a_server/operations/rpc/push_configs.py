@@ -43,9 +43,9 @@ class CreateTaskPushNotificationConfig:
         if not may_exist(config.task_id):
             raise task_not_found(config.task_id)
         desk.check(config)
-        twin = await find_replaced(self.services.store, call.scope, config)
+        replaced = await find_replaced(self.services.store, call.scope, config)
         await desk.challenge(config, call)
-        desk.seal(config, twin)
+        desk.seal(config, replaced)
         if not await self.services.store.put_config(call.scope, PushConfig(config, call.version, call.schemes)):
             raise task_not_found(config.task_id)
         if self.services.relay is not None:

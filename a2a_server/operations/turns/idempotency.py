@@ -30,14 +30,14 @@ _REPLICA_WAIT = 60.0
 SECRET = b""
 """The fingerprint of what nobody may guess at: it is like any other, and a hash of it is not kept (XTRA-04)."""
 
-Begin = Callable[[Call, pb.SendMessageRequest, Plan, Receipt | None], Awaitable[PendingSend]]
+StartSend = Callable[[Call, pb.SendMessageRequest, Plan, Receipt | None], Awaitable[PendingSend]]
 """Starts a send. Raises `Repeated` when somebody was faster with the same receipt."""
 
 
 class RepeatableSends:
     """Starts a send with a key, or finds that it was started before."""
 
-    def __init__(self, services: Services, live_turns: LiveTurns, receipts: Receipts, begin: Begin) -> None:
+    def __init__(self, services: Services, live_turns: LiveTurns, receipts: Receipts, begin: StartSend) -> None:
         self._services = services
         self._live_turns = live_turns
         self._receipts = receipts

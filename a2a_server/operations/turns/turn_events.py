@@ -42,7 +42,7 @@ _MOST_FAULTS = 5
 
 
 class TurnEvents:
-    """The outlet of one turn; once the turn is over it swallows, and logs, whatever else comes."""
+    """What one turn emits. When the turn is over, whatever still comes is dropped and logged."""
 
     __slots__ = ("_dropped", "_live", "_writer", "over", "taken")
 

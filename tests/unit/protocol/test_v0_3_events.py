@@ -13,57 +13,11 @@ from a2a_server.protocol.v0_3 import messages
 Json = dict[str, Any]
 
 SAID = {"messageId": "m", "contextId": "c", "taskId": "t", "role": "ROLE_AGENT"}
-MESSAGE, LEGACY_MESSAGE = SAID | {"parts": [{"text": "hi"}]}, SAID | {"content": [{"text": "hi"}]}
-STATUS = {"state": "TASK_STATE_WORKING", "timestamp": "2025-01-02T03:04:05.678Z"}
-PIECE = {"artifactId": "a", "name": "n", "description": "d", "extensions": ["x:y"], "metadata": {"k": "v"}}
-ARTIFACT = PIECE | {"parts": [{"text": "hi", "filename": "f"}]}
-LEGACY_ARTIFACT = PIECE | {"parts": [{"text": "hi", "metadata": {"x-a2a-compat": {"filename": "f"}}}]}
 TASK = {"id": "t", "contextId": "c", "metadata": {"k": "v"}}
 
 
 def down(item: Json, *, last: bool = False) -> Json:
     return MessageToDict(messages.downgrade_item(ParseDict(item, pb.StreamResponse()), raw_files=False, last=last))
-
-
-@pytest.mark.parametrize(
-    ("item", "legacy"),
-    [
-        pytest.param({"message": MESSAGE}, {"message": LEGACY_MESSAGE}, id="message"),
-        pytest.param(
-            {"task": TASK | {"status": STATUS | {"message": MESSAGE}, "history": [MESSAGE], "artifacts": [ARTIFACT]}},
-            {
-                "task": TASK
-                | {
-                    "status": STATUS | {"message": LEGACY_MESSAGE},
-                    "history": [LEGACY_MESSAGE],
-                    "artifacts": [LEGACY_ARTIFACT],
-                }
-            },
-            id="task",
-        ),
-        pytest.param(
-            {"statusUpdate": {"taskId": "t", "contextId": "c", "status": STATUS, "metadata": {"k": "v"}}},
-            {"statusUpdate": {"taskId": "t", "contextId": "c", "status": STATUS, "metadata": {"k": "v"}}},
-            id="status-update",
-        ),
-        pytest.param(
-            {"artifactUpdate": {"taskId": "t", "artifact": ARTIFACT, "append": True, "metadata": {"k": "v"}}},
-            {"artifactUpdate": {"taskId": "t", "artifact": LEGACY_ARTIFACT, "append": True, "metadata": {"k": "v"}}},
-            id="artifact-update",
-        ),
-        pytest.param({"artifactUpdate": {"lastChunk": True}}, {"artifactUpdate": {"lastChunk": True}}, id="last-chunk"),
-        pytest.param(
-            {"artifactUpdate": {"artifact": {"artifactId": "a"}}},
-            {"artifactUpdate": {"artifact": {"artifactId": "a"}}},
-            id="an-empty-artifact",
-        ),
-        pytest.param({"statusUpdate": {}}, {"statusUpdate": {}}, id="an-empty-update"),
-        pytest.param({}, {}, id="nothing"),
-    ],
-)
-@pytest.mark.req("LMAP-02")
-def test_the_same_in_both(item: Json, legacy: Json) -> None:
-    assert down(item) == legacy
 
 
 @pytest.mark.parametrize("state", ["TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_WORKING"])
@@ -89,15 +43,6 @@ def test_states_differ_in_one_letter(state: str, legacy: str) -> None:
 def test_numbers_that_only_the_other_side_knows_are_unspecified_in_answers() -> None:
     task = ParseDict({"status": {"state": 99, "message": {"role": 99}}}, pb.Task())
     assert MessageToDict(messages.downgrade_task(task, raw_files=False)) == {"status": {"message": {}}}
-
-
-@pytest.mark.parametrize(
-    ("answer", "legacy"),
-    [({"task": TASK}, {"task": TASK}), ({"message": MESSAGE}, {"message": LEGACY_MESSAGE}), ({}, {})],
-)
-def test_answers_of_sends(answer: Json, legacy: Json) -> None:
-    told = messages.downgrade_answer(ParseDict(answer, pb.SendMessageResponse()), raw_files=False)
-    assert MessageToDict(told) == legacy
 
 
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.v0_3.messages import upgrade_message_into
+from a2a_server.protocol.v0_3.parts import Found
 from a2a_server.protocol.v0_3.requests import DEFAULT, Options, upgrade_send
 
 Json = dict[str, Any]
@@ -101,3 +104,16 @@ def test_whether_a_send_that_says_nothing_waits_is_for_the_operator_to_say() -> 
     waits = Options(wait_unasked=True)
     assert up({}, waits) == {}
     assert up({"configuration": {}}, waits) == {"configuration": {"returnImmediately": True}}
+
+
+@pytest.mark.req("ERRS-05")
+def test_what_cannot_be_mapped_is_told_all_at_once_in_the_words_of_0_3() -> None:
+    legacy = ParseDict({"role": 9, "content": [{"text": "fine"}, {"file": {"name": "a"}}, {}]}, v03.Message())
+    legacy.content.add().data.SetInParent()
+    found = Found()
+    upgrade_message_into(pb.Message(), legacy, "", found)
+    assert [(fault.field, fault.description) for fault in found] == [
+        ("role", "unknown value 9; allowed are ROLE_UNSPECIFIED, ROLE_USER, ROLE_AGENT"),
+        ("content[1].file", "must have file_with_uri or file_with_bytes"),
+        ("content[3].data.data", "is required: data holds its object in a member of the same name"),
+    ]

@@ -1,6 +1,7 @@
 """What metadata says about a call: version, extensions, idempotency key, tenant, caller."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -10,7 +11,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.transport.steps import RESERVED, CallRules, DeclaredExtensions, Tenants
+from a2a_server.transport.steps import RESERVED, CallRules, Extensions, Tenants
 from tests.unit.transport.doors import Door, Refusal, open_door, refused
 
 Lines = list[tuple[str, str]]
@@ -89,8 +90,8 @@ async def test_the_public_card_needs_no_version(version: str) -> None:
 
 # -- extensions
 
-DECLARED = CallRules(extensions=DeclaredExtensions(frozenset({"urn:a", "urn:b"})))
-REQUIRED = DeclaredExtensions(frozenset({"urn:a", "urn:b"}), required=("urn:b",))
+DECLARED = CallRules(extensions=Extensions(frozenset({"urn:a", "urn:b"})))
+REQUIRED = Extensions(frozenset({"urn:a", "urn:b"}), required=("urn:b",))
 
 
 async def activated(door: Door, lines: Lines) -> tuple[Mapping[str, str], frozenset[str]]:
@@ -147,7 +148,7 @@ async def test_reads_need_it_only_when_configured_and_the_public_card_never() ->
     async with open_door(rules=CallRules(extensions=REQUIRED)) as door:
         assert await get(door, [])
         assert await door.stub.SendMessage(pb.SendMessageRequest(), metadata=[("a2a-extensions", "urn:b")])
-    async with open_door(rules=CallRules(extensions=REQUIRED, require_extensions_everywhere=True)) as door:
+    async with open_door(rules=CallRules(extensions=replace(REQUIRED, everywhere=True))) as door:
         assert (await refused(lambda: get(door, []))).reason == "EXTENSION_SUPPORT_REQUIRED"
         assert await get(door, [("a2a-extensions", "urn:b")])
         assert await door.discovery.GetAgentCard(discovery_pb2.GetAgentCardRequest())
