@@ -82,7 +82,7 @@ class Cohorts:
     which it would wait for the processor anyway.
     """
 
-    _TURNS: Final = 5
+    _TURNS: Final = 6
     """Turns of the loop that most calls take from here to their answer."""
 
     def __init__(self) -> None:
