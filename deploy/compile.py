@@ -17,7 +17,7 @@ from setuptools.command.build_ext import build_ext
 
 MODULES = {
     "a2a_gateway": "calls dispatcher jsonrpc profiles rest",
-    "a2a_gateway/older/v0_3": "answers jsonrpc speeches",
+    "a2a_gateway/older/v0_3": "answers jsonrpc requests speeches",
     "a2a_gateway/requests": "binding headers proxies",
     "a2a_gateway/routing": "table",
     "a2a_server/adapters": "defaults",

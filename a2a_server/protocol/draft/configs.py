@@ -101,14 +101,12 @@ FORM: Final = named(by_name, _ID)._replace(read=_reader)
 
 # -- requests by name
 
-Ids = Sequence[str]
-
 
 class Naming(NamedTuple):
     """How a kind of resource is named."""
 
     members: Sequence[str]
-    ids_of: Callable[[str], Ids]
+    ids_of: Callable[[str], Sequence[str]]
     """Takes a name apart; raises `ValueError`."""
     expected: str
 
@@ -141,7 +139,9 @@ def _named(request: type[Message], fields: Sequence[str], naming: Naming) -> For
     return Form(None, reader)
 
 
-def _taken_apart(value: JsonObject, naming: Naming, faults: Faults | None) -> tuple[Mapping[str, Ids], Faults | None]:
+def _taken_apart(
+    value: JsonObject, naming: Naming, faults: Faults | None
+) -> tuple[Mapping[str, Sequence[str]], Faults | None]:
     named = {}
     for member in naming.members:
         if (name := value.get(member)) is not None:

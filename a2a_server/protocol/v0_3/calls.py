@@ -22,7 +22,7 @@ def _none(_: Message) -> Sequence[str]:
     return ()
 
 
-class Call(NamedTuple):
+class OldCall(NamedTuple):
     rpc: str
     """The RPC of 1.0."""
     request: Translate
@@ -52,33 +52,35 @@ def _nothing(empty: Empty) -> Empty:
     return empty
 
 
-CALLS: Final[Mapping[str, Call]] = MappingProxyType(
+CALLS: Final[Mapping[str, OldCall]] = MappingProxyType(
     {
-        "SendMessage": Call("SendMessage", requests.upgrade_send, _answer, 4, requests.schemes_of_send),
-        "SendStreamingMessage": Call("SendStreamingMessage", requests.upgrade_send, None, 4, requests.schemes_of_send),
-        "GetTask": Call("GetTask", _plain(requests.upgrade_get), _task, 3),
-        "CancelTask": Call("CancelTask", _plain(requests.upgrade_cancel), _task, 2),
-        "TaskSubscription": Call("SubscribeToTask", _plain(requests.upgrade_subscribe), None, 2),
-        "CreateTaskPushNotificationConfig": Call(
+        "SendMessage": OldCall("SendMessage", requests.upgrade_send, _answer, 4, requests.schemes_of_send),
+        "SendStreamingMessage": OldCall(
+            "SendStreamingMessage", requests.upgrade_send, None, 4, requests.schemes_of_send
+        ),
+        "GetTask": OldCall("GetTask", _plain(requests.upgrade_get), _task, 3),
+        "CancelTask": OldCall("CancelTask", _plain(requests.upgrade_cancel), _task, 2),
+        "TaskSubscription": OldCall("SubscribeToTask", _plain(requests.upgrade_subscribe), None, 2),
+        "CreateTaskPushNotificationConfig": OldCall(
             "CreateTaskPushNotificationConfig",
             _plain(requests.upgrade_create_config),
             _plain(requests.downgrade_config),
             4,
             requests.schemes_of_create,
         ),
-        "GetTaskPushNotificationConfig": Call(
+        "GetTaskPushNotificationConfig": OldCall(
             "GetTaskPushNotificationConfig", _plain(requests.upgrade_get_config), _plain(requests.downgrade_config), 2
         ),
-        "ListTaskPushNotificationConfig": Call(
+        "ListTaskPushNotificationConfig": OldCall(
             "ListTaskPushNotificationConfigs",
             _plain(requests.upgrade_list_configs),
             _plain(requests.downgrade_configs),
             4,
         ),
-        "DeleteTaskPushNotificationConfig": Call(
+        "DeleteTaskPushNotificationConfig": OldCall(
             "DeleteTaskPushNotificationConfig", _plain(requests.upgrade_delete_config), _plain(_nothing), 2
         ),
-        "GetAgentCard": Call("GetExtendedAgentCard", _plain(requests.upgrade_card), cards.downgrade, 1),
+        "GetAgentCard": OldCall("GetExtendedAgentCard", _plain(requests.upgrade_card), cards.downgrade, 1),
     }
 )
 """By the name of the RPC of 0.3."""

@@ -61,7 +61,7 @@ _AFTER: Final = "lastUpdatedAfter"
 _AFTERS: Final = frozenset({_AFTER, "last_updated_after"})
 
 
-class Request(NamedTuple):
+class DraftRequest(NamedTuple):
     """A request of 1.0."""
 
     message: Any
@@ -71,7 +71,7 @@ class Request(NamedTuple):
     """What its fields were called, where that depends on the request."""
 
 
-def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> Request:
+def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> DraftRequest:
     """Read a request; raise one `A2AError` that names what is wrong with it."""
     if not match.route.body:
         return _of_url(match, query, codec)
@@ -88,23 +88,23 @@ def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth:
     return request
 
 
-def of_value(rpc: str, value: Any, message: Any) -> Request:  # noqa: ANN401 - sound JSON, and what it means
+def of_value(rpc: str, value: Any, message: Any) -> DraftRequest:  # noqa: ANN401 - sound JSON, and what it means
     """What a whole request says, be it a body or `params`."""
     if rpc in _SENDS:
-        return Request(message, schemes_of_send(value))
+        return DraftRequest(message, schemes_of_send(value))
     if rpc != _CREATE:
-        return Request(message)
+        return DraftRequest(message)
     inner = value.get("config")
-    return Request(message, schemes_of_config(inner or value), _INNER_CONFIG if inner else CONFIG)
+    return DraftRequest(message, schemes_of_config(inner or value), _INNER_CONFIG if inner else CONFIG)
 
 
-def _of_url(match: Match, query: Query, codec: Codec) -> Request:
+def _of_url(match: Match, query: Query, codec: Codec) -> DraftRequest:
     said = _said(match, query)
     if times := [text for name, text in query if name in _AFTERS and match.route.method.name == "ListTasks"]:
         if len(times) > 1:
             refuse([Violation(_AFTER, f"is given {len(times)} times and takes one value")])
         said[_AFTER] = times[0]
-    return Request(codec.decode(said, GetMessageClass(match.route.method.input_type)))
+    return DraftRequest(codec.decode(said, GetMessageClass(match.route.method.input_type)))
 
 
 def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:

@@ -33,11 +33,11 @@ def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
     return NOTHING
 
 
-class Request(NamedTuple):
+class OldRequest(NamedTuple):
     """A request of 1.0, as 0.3 spells it."""
 
     rpc: MethodDescriptor
-    value: object
+    value: Any  # JSON
     spelling: OldSpelling | None = None
     """The spelling of the body; None: it could be either."""
     beside: Callable[[Any], Beside] = nothing
@@ -53,17 +53,17 @@ class _Asked(NamedTuple):
 
     ids: Sequence[str]
     """What the path says, in place of its wildcards."""
-    said: Mapping[str, object]
+    said: Mapping[str, Any]
     """What else the URL says."""
-    body: object
+    body: Any  # JSON
 
 
 class _Way(NamedTuple):
     rpc: MethodDescriptor
-    read: Callable[[MethodDescriptor, _Asked], Request]
+    read: Callable[[MethodDescriptor, _Asked], OldRequest]
 
 
-def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: int) -> Request:
+def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: int) -> OldRequest:
     """Read a request; what its parts say is checked as far as they could contradict each other."""
     faults: list[Violation] = []
     said = binding.url_values(match, query, faults)
@@ -81,37 +81,39 @@ def _parsed(body: bytes, max_depth: int) -> object:
         refuse([Violation("body", error.message)])
 
 
-def _send(rpc: MethodDescriptor, asked: _Asked) -> Request:
+def _send(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     body = {} if asked.body is None else asked.body
-    return Request(rpc, body, spelling_of(body), schemes_of_send)
+    return OldRequest(rpc, body, spelling_of(body), schemes_of_send)
 
 
-def _of_task(rpc: MethodDescriptor, asked: _Asked) -> Request:
+def _of_task(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     """The body may repeat the name, and have metadata."""
     body, [task_id] = object_of(asked.body), asked.ids
     agree({"the path": task_id, "id": body.get("id"), "name": named(body, "name", task_of)})
     said = {name: value for name, value in {**body, **asked.said}.items() if name not in _NAMES}
-    return Request(rpc, {**said, "id": task_id})
+    return OldRequest(rpc, {**said, "id": task_id})
 
 
-def _of_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
+def _of_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     task_id, config_id = asked.ids
-    return Request(rpc, {"id": task_id, "pushNotificationConfigId": config_id})
+    return OldRequest(rpc, {"id": task_id, "pushNotificationConfigId": config_id})
 
 
-def _new_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
+def _new_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     [task_id] = asked.ids
     config = new_config(object_of(asked.body), task_id, asked.said.get("configId"))
     rules = config_renames(config.prefix, task_id="parent", id="config_id")
-    return Request(rpc, config.value, config.spelling, schemes_of_config, config.prefix, partial(renamed, rules=rules))
+    return OldRequest(
+        rpc, config.value, config.spelling, schemes_of_config, config.prefix, partial(renamed, rules=rules)
+    )
 
 
-def _list(rpc: MethodDescriptor, asked: _Asked) -> Request:
-    return Request(rpc, {"pageSize": MOST_TASKS, **asked.said})
+def _list(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
+    return OldRequest(rpc, {"pageSize": MOST_TASKS, **asked.said})
 
 
-def _card(rpc: MethodDescriptor, _: _Asked) -> Request:
-    return Request(rpc, {})
+def _card(rpc: MethodDescriptor, _: _Asked) -> OldRequest:
+    return OldRequest(rpc, {})
 
 
 _WAYS: Final[Mapping[str, _Way]] = MappingProxyType(

@@ -16,7 +16,7 @@ from a2a_gateway.http import frames
 from a2a_gateway.http.replies import HeaderPairs, Reply
 from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, without_tenant
 from a2a_gateway.older.v0_3.bodies import OldSpelling
-from a2a_gateway.older.v0_3.requests import Request, request_of
+from a2a_gateway.older.v0_3.requests import OldRequest, request_of
 from a2a_gateway.older.v0_3.speeches import Speeches
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.annotations import Route
@@ -78,7 +78,7 @@ class OldRest:
         return self.speeches[self.default].plain.calls
 
 
-def _message(speech: Speech, wanted: Request, tenant: str) -> Any:  # noqa: ANN401 - a request of any type
+def _message(speech: Speech, wanted: OldRequest, tenant: str) -> Any:  # noqa: ANN401 - a request of any type
     try:
         message: Any = speech.calls.profile.codec.decode(wanted.value, GetMessageClass(wanted.rpc.input_type))
     except A2AError as error:
