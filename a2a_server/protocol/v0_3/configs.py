@@ -1,12 +1,12 @@
-"""Push configs in JSON: inside of a member, and by themselves with their task (LRES-06, CONF-31, CONF-34, CONF-75).
+"""Push configs: as messages of 1.0 and of 0.3, and in JSON, inside of a member or by themselves with their task.
 
 The config proper is 0.3's message, in every spelling. What is around it says whose it is, in several places, because
-URLs say it, too; all places that are filled must agree.
+URLs say it, too; all places that are filled must agree. Serves LRES-06, CONF-31, CONF-34 and CONF-75.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from a2a_proto import a2a_pb2 as pb
@@ -15,10 +15,53 @@ from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, note, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.v0_3 import names, requests
+from a2a_server.protocol.v0_3 import names
 from a2a_server.protocol.v0_3.names import text_of
 
 JsonObject = dict[str, Any]
+
+
+def upgrade_config_into(config: pb.TaskPushNotificationConfig, legacy: v03.PushNotificationConfig) -> None:
+    """Fill the empty `config`; its task is said elsewhere. 1.0 has room for the first scheme."""
+    config.id = legacy.id
+    config.url = legacy.url
+    config.token = legacy.token
+    schemes, credentials = schemes_of(legacy), legacy.authentication.credentials
+    if schemes or credentials:  # 0.3 clients send an empty object for none (CONF-75)
+        config.authentication.credentials = credentials
+        config.authentication.scheme = next(iter(schemes), "")  # without any the core asks for one
+
+
+def schemes_of(legacy: v03.PushNotificationConfig) -> Sequence[str]:
+    """All schemes that the client offers: for whoever keeps them, 1.0 has room for one."""
+    return [scheme for scheme in legacy.authentication.schemes if scheme]
+
+
+def downgrade_config(config: pb.TaskPushNotificationConfig) -> v03.TaskPushNotificationConfig:
+    return v03.TaskPushNotificationConfig(
+        name=names.config_name(config.task_id, config.id), push_notification_config=downgrade_inner(config)
+    )
+
+
+def downgrade_configs(
+    response: pb.ListTaskPushNotificationConfigsResponse,
+) -> v03.ListTaskPushNotificationConfigResponse:
+    return v03.ListTaskPushNotificationConfigResponse(
+        configs=map(downgrade_config, response.configs), next_page_token=response.next_page_token
+    )
+
+
+def downgrade_inner(config: pb.TaskPushNotificationConfig) -> v03.PushNotificationConfig:
+    """The config itself; its task and tenant are said elsewhere."""
+    legacy = v03.PushNotificationConfig(id=config.id, url=config.url, token=config.token)
+    if config.HasField("authentication"):
+        legacy.authentication.credentials = config.authentication.credentials
+        if scheme := config.authentication.scheme:
+            legacy.authentication.schemes.append(scheme)
+    return legacy
+
+
+# -- in JSON
 
 _INNER: Final = "pushNotificationConfig"
 _PLACES: Final = "taskId", "name", "pushNotificationConfigId"
@@ -103,7 +146,7 @@ def agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults 
 
 def _write_inner(writers: Compiler) -> Function:
     write = writers.of(_OLD)
-    return lambda config: write(requests.downgrade_inner(config))
+    return lambda config: write(downgrade_inner(config))
 
 
 def _read_inner(readers: Compiler) -> Function:
@@ -112,7 +155,7 @@ def _read_inner(readers: Compiler) -> Function:
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         legacy = v03.PushNotificationConfig()
         inner(value, legacy)
-        requests.upgrade_config_into(config, legacy)
+        upgrade_config_into(config, legacy)
 
     return read
 

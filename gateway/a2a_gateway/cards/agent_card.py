@@ -26,7 +26,7 @@ from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, VERSION_HEADER
 from a2a_server.protocol.options import CardForm
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.requests import DEFAULT, Options
+from a2a_server.protocol.v0_3.messages import DEFAULT, Options
 
 CardMembers = Mapping[str, Any]
 """A card as a JSON object."""

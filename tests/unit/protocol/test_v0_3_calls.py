@@ -8,7 +8,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.v0_3.calls import CALLS
-from a2a_server.protocol.v0_3.requests import Options
+from a2a_server.protocol.v0_3.messages import Options
 
 LEGACY = v03.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
 CURRENT = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name

@@ -11,7 +11,7 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.v0_3 import cards
 from a2a_server.protocol.v0_3.cards import carry, superset
-from a2a_server.protocol.v0_3.requests import Options
+from a2a_server.protocol.v0_3.messages import Options
 
 Json = dict[str, Any]
 

@@ -8,7 +8,8 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.v0_3 import requests
+from a2a_server.protocol.v0_3 import calls, configs
+from a2a_server.protocol.v0_3.messages import DEFAULT
 
 Json = dict[str, Any]
 NAME = "tasks/t/pushNotificationConfigs/c"
@@ -17,7 +18,7 @@ HOOK = {"url": "https://x.example"}
 
 def create(request: Json) -> Json:
     legacy = ParseDict(request, v03.CreateTaskPushNotificationConfigRequest())
-    return MessageToDict(requests.upgrade_create_config(legacy))
+    return MessageToDict(calls.upgrade_create_config(legacy))
 
 
 def fields(refused: pytest.ExceptionInfo[A2AError]) -> list[str]:
@@ -80,32 +81,32 @@ def test_contradictions_are_refused(request_: Json, wrong: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("upgrade", "legacy", "field"),
+    ("rpc", "legacy", "field"),
     [
-        (requests.upgrade_get, v03.GetTaskRequest(name="x"), "name"),
-        (requests.upgrade_cancel, v03.CancelTaskRequest(name="tasks/"), "name"),
-        (requests.upgrade_subscribe, v03.TaskSubscriptionRequest(), "name"),
-        (requests.upgrade_get_config, v03.GetTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
-        (requests.upgrade_delete_config, v03.DeleteTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
-        (requests.upgrade_list_configs, v03.ListTaskPushNotificationConfigRequest(parent=NAME), "parent"),
+        ("GetTask", v03.GetTaskRequest(name="x"), "name"),
+        ("CancelTask", v03.CancelTaskRequest(name="tasks/"), "name"),
+        ("TaskSubscription", v03.TaskSubscriptionRequest(), "name"),
+        ("GetTaskPushNotificationConfig", v03.GetTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
+        ("DeleteTaskPushNotificationConfig", v03.DeleteTaskPushNotificationConfigRequest(name="tasks/t"), "name"),
+        ("ListTaskPushNotificationConfig", v03.ListTaskPushNotificationConfigRequest(parent=NAME), "parent"),
     ],
 )
 @pytest.mark.req("LGRP-02")
-def test_malformed_names_are_refused_everywhere(upgrade: Any, legacy: Any, field: str) -> None:
+def test_malformed_names_are_refused_everywhere(rpc: str, legacy: Any, field: str) -> None:
     with pytest.raises(A2AError) as refused:
-        upgrade(legacy)
+        calls.CALLS[rpc].request(legacy, DEFAULT)
     assert fields(refused) == [field]
 
 
 @pytest.mark.req("LGRP-04")
 def test_no_history_length_in_0_3_is_none_in_1_0() -> None:
-    assert not requests.upgrade_get(v03.GetTaskRequest(name="tasks/t")).HasField("history_length")
-    assert requests.upgrade_get(v03.GetTaskRequest(name="tasks/t", history_length=3)).history_length == 3
+    assert not calls.upgrade_get(v03.GetTaskRequest(name="tasks/t")).HasField("history_length")
+    assert calls.upgrade_get(v03.GetTaskRequest(name="tasks/t", history_length=3)).history_length == 3
 
 
 def test_0_3_nests_what_1_0_has_flat() -> None:
     config = pb.TaskPushNotificationConfig(task_id="t", id="c", url="https://x.example", token="s")
-    legacy = requests.downgrade_config(config)
+    legacy = configs.downgrade_config(config)
     assert MessageToDict(legacy) == {
         "name": NAME,
         "pushNotificationConfig": {"id": "c", "url": "https://x.example", "token": "s"},
@@ -116,7 +117,7 @@ def test_pages() -> None:
     page = pb.ListTaskPushNotificationConfigsResponse(
         configs=[pb.TaskPushNotificationConfig(task_id="t", id="c")], next_page_token="p"
     )
-    legacy = requests.downgrade_configs(page)
+    legacy = configs.downgrade_configs(page)
     assert [config.name for config in legacy.configs] == [NAME]
     assert legacy.next_page_token == "p"
 
@@ -125,12 +126,12 @@ def test_pages() -> None:
 def test_the_scheme_is_a_list_of_one(schemes: list[str]) -> None:
     config = pb.TaskPushNotificationConfig(task_id="t", id="c")
     config.authentication.scheme = "".join(schemes)
-    assert list(requests.downgrade_config(config).push_notification_config.authentication.schemes) == schemes
+    assert list(configs.downgrade_config(config).push_notification_config.authentication.schemes) == schemes
 
 
 def test_credentials_without_a_scheme_are_for_the_core_to_refuse() -> None:
     config = pb.TaskPushNotificationConfig()
-    requests.upgrade_config_into(
+    configs.upgrade_config_into(
         config, v03.PushNotificationConfig(authentication=v03.AuthenticationInfo(credentials="s"))
     )
     assert config.HasField("authentication")

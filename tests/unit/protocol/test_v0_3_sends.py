@@ -7,9 +7,9 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.v0_3.messages import upgrade_message_into
+from a2a_server.protocol.v0_3.calls import upgrade_send
+from a2a_server.protocol.v0_3.messages import DEFAULT, Options, upgrade_message_into
 from a2a_server.protocol.v0_3.parts import Found
-from a2a_server.protocol.v0_3.requests import DEFAULT, Options, upgrade_send
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.domain import validation
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.v0_3.calls import CALLS
-from a2a_server.protocol.v0_3.requests import Options
+from a2a_server.protocol.v0_3.messages import Options
 from a2a_server.protocol.v0_3.words import named, respell
 
 SERVICE = v03.DESCRIPTOR.services_by_name["A2AService"]

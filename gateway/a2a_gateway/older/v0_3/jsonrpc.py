@@ -17,8 +17,7 @@ from a2a_gateway import jsonrpc
 from a2a_gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
-from a2a_gateway.older.v0_3.answers import RPCS, Ask, schemes_of_config, schemes_of_send, without_tenant
-from a2a_gateway.older.v0_3.speeches import Speeches
+from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speeches, schemes_of_config, schemes_of_send, without_tenant
 from a2a_gateway.requests.headers import accepted_types
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, SSE

@@ -14,10 +14,9 @@ from a2a_gateway import rest
 from a2a_gateway.calls import Calls, Query, Told, query_of, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import HeaderPairs, Reply
-from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, without_tenant
+from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, Speeches, without_tenant
 from a2a_gateway.older.v0_3.bodies import OldSpelling
 from a2a_gateway.older.v0_3.requests import OldRequest, request_of
-from a2a_gateway.older.v0_3.speeches import Speeches
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
