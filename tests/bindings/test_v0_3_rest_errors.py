@@ -202,7 +202,7 @@ async def test_a_body_that_is_none_is_refused(path: str, body: bytes) -> None:
             {"taskId": "t", "pushNotificationConfig": {**HOOK, "id": "a/b"}},
             {"pushNotificationConfig.id"},
         ),
-        ("POST", CONFIGS, {"configId": 0, "pushNotificationConfig": HOOK}, {"pushNotificationConfigId"}),
+        ("POST", CONFIGS, {"configId": 0, "pushNotificationConfig": HOOK}, {"configId"}),
         (
             "POST",
             "/v1/message:send",

@@ -118,10 +118,10 @@ def test_push_configs_survive_0_3(config: pb.TaskPushNotificationConfig, task_id
     config.task_id, config.id, config.tenant = task_id, config_id, ""
     if config.authentication == pb.AuthenticationInfo():
         config.ClearField("authentication")
-    for spelling in (KIND, KIND_REST):
-        assert read(spelling, written(spelling, config), pb.TaskPushNotificationConfig) == config
+    assert read(KIND, written(KIND, config), pb.TaskPushNotificationConfig) == config
     config.id = config.id.replace("/", "|")  # of which a name can be made
-    assert read(PROTO, written(PROTO, config), pb.TaskPushNotificationConfig) == config
+    for spelling in (KIND_REST, PROTO):
+        assert read(spelling, written(spelling, config), pb.TaskPushNotificationConfig) == config
     if "," in config.authentication.scheme:
         config.authentication.scheme = "Bearer"
     legacy = v03.CreateTaskPushNotificationConfigRequest(

@@ -168,7 +168,13 @@ def kind_json(*, rest: bool = False, wait: bool = True, extras: bool = False) ->
             **(of_0_3({"Part": kind.TOOL_PARTS}) if extras else {}),
             **(of_0_3({"SendMessageConfiguration": kind.WAITING}) if wait else {}),
             **({} if rest else _UNWRAPPED),
-            **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_task, TENANT)}),
+            **of_1_0(
+                {
+                    "TaskPushNotificationConfig": configs.named(
+                        configs.by_task, TENANT, configs.IN_REST if rest else configs.ALONE
+                    )
+                }
+            ),
         },
     )
     return _spelling(dialect, KIND_SENDS, wait=wait)
@@ -190,7 +196,7 @@ def proto_json(*, raw_files: bool = False, wait: bool = True) -> Spelling:
         forms={
             "google.protobuf.Timestamp": TIME,
             **of_0_3({"PushNotificationConfig.id": configs.ID}),
-            **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_name, TENANT)}),
+            **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_name, TENANT, configs.IN_REST)}),
         },
     )
     return _spelling(dialect, RENAMED["SendMessage"], wait=wait, raw_files=raw_files)

@@ -15,11 +15,12 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.calls import NOTHING, Beside, Query
 from a2a_gateway.older.v0_3.answers import RPCS, schemes_of_config, schemes_of_send
-from a2a_gateway.older.v0_3.bodies import OldSpelling, agree, named, new_config, object_of, spelling_of
+from a2a_gateway.older.v0_3.bodies import OldSpelling, agree, check_new_id, named, object_of, spelling_of
 from a2a_gateway.requests import binding
 from a2a_gateway.routing.table import Match, wildcards
 from a2a_server.protocol.codec import loads
 from a2a_server.protocol.errors import A2AError, Violation, refuse
+from a2a_server.protocol.v0_3.configs import PATH, QUERY
 from a2a_server.protocol.v0_3.names import task_of
 from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
 
@@ -42,8 +43,6 @@ class OldRequest(NamedTuple):
     """The spelling of the body; None: it could be either."""
     beside: Callable[[Any], Beside] = nothing
     """What a sound value says that the request has no room for."""
-    prefix: str = ""
-    """Where in the body the value was."""
     path: Words | None = None
     """What its fields are called, where that depends on the body."""
 
@@ -100,12 +99,17 @@ def _of_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
 
 
 def _new_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
-    [task_id] = asked.ids
-    config = new_config(object_of(asked.body), task_id, asked.said.get("configId"))
-    rules = config_renames(config.prefix, task_id="parent", id="config_id")
-    return OldRequest(
-        rpc, config.value, config.spelling, schemes_of_config, config.prefix, partial(renamed, rules=rules)
-    )
+    body, [task_id], config_id = object_of(asked.body), asked.ids, asked.said.get("configId")
+    check_new_id(config_id, "configId")
+    held = body.get("config")
+    rules = config_renames("" if held is None else "config.", task_id="parent", id="config_id")
+    spelling = spelling_of(body) or ("proto" if body.get("parent") is not None else None)
+    value = {**body, PATH: task_id, QUERY: config_id}
+    return OldRequest(rpc, value, spelling, _schemes_of_config, partial(renamed, rules=rules))
+
+
+def _schemes_of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
+    return schemes_of_config(value.get("config") or value)
 
 
 def _list(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:

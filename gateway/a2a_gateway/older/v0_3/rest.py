@@ -23,7 +23,6 @@ from a2a_gateway.routing.table import Table
 from a2a_gateway.routing.template import parse
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.errors import A2AError, Violation, refuse
 from a2a_server.protocol.names import NDJSON
 
 _SERVICE: Final = v03.DESCRIPTOR.services_by_name["A2AService"]
@@ -78,12 +77,7 @@ class OldRest:
 
 
 def _message(speech: Speech, wanted: OldRequest, tenant: str) -> Any:  # noqa: ANN401 - a request of any type
-    try:
-        message: Any = speech.calls.profile.codec.decode(wanted.value, GetMessageClass(wanted.rpc.input_type))
-    except A2AError as error:
-        if not wanted.prefix:
-            raise
-        refuse([Violation(wanted.prefix + fault.field, fault.description) for fault in error.violations])
+    message: Any = speech.calls.profile.codec.decode(wanted.value, GetMessageClass(wanted.rpc.input_type))
     if tenant:
         message.tenant = tenant
     return message
