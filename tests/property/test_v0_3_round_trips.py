@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_gateway.older.v0_3.bodies import spelling_of
+from a2a_gateway.older.v0_3.requests import spelling_of
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason

@@ -72,17 +72,15 @@ def upgrade_create_config(legacy: v03.CreateTaskPushNotificationConfigRequest) -
 
 
 def _task_of(name: str, field: str = "name") -> str:
-    found = Found()
-    task_id = _read(name, field, names.task_of, "", found)
-    _settle(found)
-    return task_id
+    return _only(name, field, names.task_of, "")
 
 
-def _config_of(name: str) -> names.ConfigName:
+def _only(name: str, field: str, read: Callable[[str], N], otherwise: N) -> N:
+    """Read the one name that a request has."""
     found = Found()
-    config = _read(name, "name", names.config_of, _NOWHERE, found)
+    value = _read(name, field, read, otherwise, found)
     _settle(found)
-    return config
+    return value
 
 
 def _read(name: str, field: str, read: Callable[[str], N], otherwise: N, found: Found) -> N:
@@ -125,10 +123,6 @@ def _settle(found: Found) -> None:
 # -- RPCs
 
 
-def _none(_: Message) -> Sequence[str]:
-    return ()
-
-
 class OldCall(NamedTuple):
     rpc: str
     """The RPC of 1.0."""
@@ -138,7 +132,7 @@ class OldCall(NamedTuple):
     """To 0.3. None: a stream, whose items go through `messages.downgrade_item`, which has to know the last one."""
     tenant: int
     """The number of the draft's member `tenant` in the request."""
-    schemes: Callable[[Any], Sequence[str]] = _none
+    schemes: Callable[[Any], Sequence[str]] = lambda _: ()
     """All that the request's push config offers, of which 1.0's has room for one (CONF-34)."""
 
 
@@ -153,7 +147,7 @@ def _by_task(kind: Callable[..., Message]) -> Translate:
 
 def _by_config(kind: Callable[..., Message]) -> Translate:
     def translate(legacy: Any, _: Options) -> Message:  # noqa: ANN401 - all that have a name
-        task_id, config_id = _config_of(legacy.name)
+        task_id, config_id = _only(legacy.name, "name", names.config_of, _NOWHERE)
         return kind(task_id=task_id, id=config_id)
 
     return translate

@@ -15,6 +15,7 @@ from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, note, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form, descriptor_of
+from a2a_server.protocol.spellings import snake
 from a2a_server.protocol.v0_3 import names
 from a2a_server.protocol.v0_3.foreign import TENANT
 from a2a_server.protocol.v0_3.names import A_TASK, parent_of, text_of
@@ -67,12 +68,7 @@ def downgrade_inner(config: pb.TaskPushNotificationConfig) -> v03.PushNotificati
 _WHOLE: Final = "config"
 _INNER: Final = "pushNotificationConfig"
 _ID: Final = "pushNotificationConfigId"
-_OWN: Final = {
-    **{name: name for name in ("taskId", "name", _ID, _INNER)},
-    "task_id": "taskId",
-    "push_notification_config_id": _ID,
-    "push_notification_config": _INNER,
-}
+_OWN: Final = {alias: name for name in ("taskId", "name", _ID, _INNER) for alias in (name, snake(name))}
 """Members of a config by itself, by all names that are read."""
 _INSIDE: Final = dict.fromkeys(("id", "url", "token", "authentication"), f'is for "{_INNER}" to hold')
 _OLD: Final = descriptor_of(v03.PushNotificationConfig)
@@ -111,8 +107,6 @@ class Around(NamedTuple):
     """What a request says beside a new config, or beside its member `config`, which then holds it."""
 
     places: Mapping[str, Place]
-    names: Mapping[str, str]
-    """Further names of places."""
     foreign: Mapping[str, str]
     """Members that are refused beside `config`."""
     foreign_inside: Mapping[str, str]
@@ -121,7 +115,7 @@ class Around(NamedTuple):
     """How a config's own ids are read."""
 
 
-ALONE: Final = Around({}, {}, {}, {})
+ALONE: Final = Around({}, {}, {})
 IN_REST: Final = Around(
     {
         PATH: TEXT,
@@ -129,7 +123,6 @@ IN_REST: Final = Around(
         "configId": SEGMENT,
         "parent": Place(lambda name: name and parent_of(text_of(name)), A_TASK),
     },
-    {"config_id": "configId"},
     {**TENANT, "id": f'is for "{_INNER}" to hold, or for "configId"'},
     TENANT,
     SEGMENT,
@@ -153,7 +146,7 @@ class _Reader:
     """Reads a config by itself, and what is around it. All places that say the same must agree."""
 
     def __init__(self, readers: Compiler, foreign: Mapping[str, str], around: Around) -> None:
-        known = {**{place: place for place in (*around.places, _WHOLE)}, **around.names}
+        known = {alias: place for place in (*around.places, _WHOLE) for alias in (place, snake(place))}
         self._around = around
         self._beside = Leftovers(known, frozenset(), {})
         self._outside = Leftovers(known, frozenset(), {}, around.foreign)
@@ -173,7 +166,7 @@ class _Reader:
         held = value.get(_WHOLE) if self._around.places else None
         path, members = ("", self._beside) if held is None else (f".{_WHOLE}", self._outside)
         found, faults = members(value, None)
-        around, faults = _read(found, self._around.places, faults)
+        around, faults = read_places(found, self._around.places, faults)
         own: JsonObject = {}
         try:
             own = self._own(value, self._alone, config) if held is None else self._own(held, self._held, config)
@@ -191,13 +184,15 @@ class _Reader:
             self._inner(found.get(_INNER), config)
         except WRONG as error:
             faults = note(faults, f".{_INNER}", "an object", found.get(_INNER), error)
-        texts, faults = _read({**found, f"{_INNER}.id": config.id}, self._places, faults)
+        texts, faults = read_places({**found, f"{_INNER}.id": config.id}, self._places, faults)
         if faults:
             raise faults
         return texts
 
 
-def _read(found: JsonObject, places: Mapping[str, Place], faults: Faults | None) -> tuple[JsonObject, Faults | None]:
+def read_places(
+    found: JsonObject, places: Mapping[str, Place], faults: Faults | None
+) -> tuple[JsonObject, Faults | None]:
     texts = {}
     for name, place in places.items():
         if name in found:

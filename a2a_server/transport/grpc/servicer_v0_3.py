@@ -38,8 +38,6 @@ from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, d
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
-
-
 _LARGEST_PAGE: Final = 100
 
 

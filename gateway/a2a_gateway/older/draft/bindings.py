@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -26,16 +26,16 @@ from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from a2a_gateway.older.v0_3.answers import Ask, Speech, schemes_of_config, schemes_of_send
-from a2a_gateway.older.v0_3.bodies import check_new_id
+from a2a_gateway.older.v0_3.requests import check_new_id, parsed
 from a2a_gateway.requests import binding
 from a2a_gateway.requests.binding import merge
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Match, Table
 from a2a_proto import a2a_pb2, discovery_pb2
-from a2a_server.protocol.codec import Codec, loads
+from a2a_server.protocol.codec import Codec
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 from a2a_server.protocol.json_v1 import V1
-from a2a_server.protocol.names import JSON, NDJSON
+from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.spellings import snake
 from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
 
@@ -53,9 +53,7 @@ _SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
 _CREATE: Final = "CreateTaskPushNotificationConfig"
 
 _ID: Final = "configId"
-_IN_QUERY: Final[Mapping[str, str]] = MappingProxyType(
-    {_ID: "id", "config_id": "id", "tenant": "tenant"},
-)
+_IN_QUERY: Final[Mapping[str, str]] = MappingProxyType({_ID: "id", "config_id": "id", "tenant": "tenant"})
 """What the query may say beside a body, and the members of 1.0 that this is."""
 _AFTER: Final = "lastUpdatedAfter"
 _AFTERS: Final = frozenset({_AFTER, "last_updated_after"})
@@ -81,7 +79,7 @@ def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth:
     if name == _CREATE:
         check_new_id(said.get("id"), _ID)
     url: Any = V1.decode(said, kind)
-    value = _parsed(body, max_depth) if body else {}
+    value = parsed(body, max_depth) if body else {}
     request = of_value(name, value, codec.decode(value, kind))
     if faults := [Violation(_spelt(name, fault.field), fault.description) for fault in merge(request.message, url)]:
         refuse(faults)
@@ -116,13 +114,6 @@ def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyTyp
     return said
 
 
-def _parsed(body: bytes, max_depth: int) -> object:
-    try:
-        return loads(body, max_depth=max_depth)
-    except A2AError as error:
-        refuse([Violation("body", error.message)])
-
-
 def _spelt(rpc: str, field: str) -> str:
     """The member of the body that the URL contradicts."""
     return json_path(CONFIG(snake(field))) if rpc == _CREATE else field
@@ -138,7 +129,7 @@ class DraftRest:
     speech: Speech
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         match, parameters, calls = self.table.match(request.method, path), query_of(query), self.speech.calls
         method, profile, options = match.route.method, calls.profile, calls.options
@@ -158,9 +149,6 @@ class DraftRest:
 
     def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
         return rest.refusal(self.speech.calls.profile, request, error)
-
-    def verbs(self, path: str) -> Sequence[str]:
-        return self.table.verbs(path)
 
     def is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""
@@ -209,5 +197,4 @@ class DraftJsonRpc:
         if method.server_streaming:
             return await self.speech.stream(ask, frames_of(request, envelope.request_id))
         told = await self.speech.answer(ask)
-        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, JSON, told.headers)
+        return jsonrpc.result(envelope.request_id, told)

@@ -82,11 +82,10 @@ class DraftDoors:
         if not path.startswith(f"{self._path}/"):
             return None
         inner = path.removeprefix(self._path)
-        serve = partial(self._serve, path=inner)
-        return Place(serve, self._rest.refusal, partial(self._rest.verbs, inner), partial(self._rest.is_public, inner))
-
-    async def _serve(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
-        return await self._rest(request, path, query)
+        serve = partial(self._rest, path=inner)
+        return Place(
+            serve, self._rest.refusal, partial(self._rest.table.verbs, inner), partial(self._rest.is_public, inner)
+        )
 
     async def _call(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         if request.method != "POST":

@@ -26,8 +26,8 @@ from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.errors import OldFailure
 from a2a_gateway.older.v0_3 import rest
 from a2a_gateway.older.v0_3.answers import EXTENSIONS, OTHERWISE, Ask, Speech, Speeches
-from a2a_gateway.older.v0_3.bodies import OldSpelling
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc
+from a2a_gateway.older.v0_3.requests import OldSpelling
 from a2a_gateway.older.v0_3.rest import OldRest
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind
@@ -96,9 +96,7 @@ class OldDoors:
         return _OF_TENANTS(path) is not None
 
     def _place(self, path: str, tenant: str) -> Place:
-        async def serve(request: web.BaseRequest, query: str) -> web.StreamResponse:
-            return await self._rest(request, path, query, tenant)
-
+        serve = partial(self._rest, path=path, tenant=tenant)
         return Place(serve, self._rest.refusal, partial(self._rest.table.verbs, path))
 
     async def _serve_jsonrpc(self, request: web.BaseRequest, query: str, tenant: str) -> web.StreamResponse:
@@ -210,13 +208,7 @@ class OldCards:
 
     def verbs(self, path: str) -> Sequence[str]:
         """What a path answers to; nothing if it is none of these."""
-        try:
-            self.table.match("OPTIONS", path)
-        except WrongVerb as known:
-            return known.allow
-        except Unknown:
-            pass
-        return ()
+        return self.table.verbs(path) if self.table.has(path) else ()
 
     def is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""

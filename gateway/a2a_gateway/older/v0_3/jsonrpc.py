@@ -118,8 +118,7 @@ class OldJsonRpc:
         if method.rpc.server_streaming:
             return await speech.stream(ask, frames_of(request, envelope.request_id))
         told = await speech.answer(ask)
-        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, JSON, told.headers)
+        return jsonrpc.result(envelope.request_id, told)
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
         return jsonrpc.refusal(self.speeches.plain.calls.profile, error, request_id)

@@ -15,8 +15,7 @@ from a2a_gateway.calls import Calls, Query, Told, query_of, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import HeaderPairs, Reply
 from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, Speeches, without_tenant
-from a2a_gateway.older.v0_3.bodies import OldSpelling
-from a2a_gateway.older.v0_3.requests import OldRequest, request_of
+from a2a_gateway.older.v0_3.requests import OldRequest, OldSpelling, request_of
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
@@ -48,7 +47,7 @@ class OldRest:
     """The spelling of answers to requests that have none themselves."""
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str, tenant: str = "") -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest, query: str, path: str, tenant: str = "") -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         match, calls = self.table.match(request.method, path), self._calls
         parameters = without_tenant(query_of(query), tenant)
