@@ -109,10 +109,6 @@ def _list(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     return OldRequest(rpc, {"pageSize": MOST_TASKS, **asked.said})
 
 
-def _card(rpc: MethodDescriptor, _: _Asked) -> OldRequest:
-    return OldRequest(rpc, {})
-
-
 _WAYS: Final[Mapping[str, tuple[str, Callable[[MethodDescriptor, _Asked], OldRequest]]]] = MappingProxyType(
     {
         "SendMessage": ("SendMessage", _send),
@@ -124,7 +120,7 @@ _WAYS: Final[Mapping[str, tuple[str, Callable[[MethodDescriptor, _Asked], OldReq
         "GetTaskPushNotificationConfig": ("GetTaskPushNotificationConfig", _of_config),
         "DeleteTaskPushNotificationConfig": ("DeleteTaskPushNotificationConfig", _of_config),
         "ListTaskPushNotificationConfig": ("ListTaskPushNotificationConfigs", _of_task),
-        "GetAgentCard": ("GetExtendedAgentCard", _card),
+        "GetAgentCard": ("GetExtendedAgentCard", lambda rpc, _: OldRequest(rpc, {})),
         "ListTasks": ("ListTasks", _list),
     }
 )
