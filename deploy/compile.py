@@ -17,7 +17,7 @@ from setuptools.command.build_ext import build_ext
 
 MODULES = {
     "a2a_gateway": "calls dispatcher jsonrpc profiles rest",
-    "a2a_gateway/older/v0_3": "answers jsonrpc speeches",
+    "a2a_gateway/older/v0_3": "answers jsonrpc requests",
     "a2a_gateway/requests": "binding headers proxies",
     "a2a_gateway/routing": "table",
     "a2a_server/adapters": "defaults",
@@ -30,7 +30,7 @@ MODULES = {
     "a2a_server/operations/turns": "exchange idempotency live_task sending turn_events",
     "a2a_server/ports": "records",
     "a2a_server/protocol/codec": "codec times",
-    "a2a_server/protocol/v0_3": "extras json kind messages parts requests",
+    "a2a_server/protocol/v0_3": "extras json kind messages parts",
     "a2a_server/transport": "local pipeline steps",
 }
 """What a call spends its time in.

@@ -34,8 +34,6 @@ from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.ports.store import Store
-from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.cards import superset
 from a2a_server.serve.parts import (
     authenticator_of,
     base_of,
@@ -236,9 +234,7 @@ def config_of(settings: Settings, base: str) -> GatewayConfig:
         public_url=settings.public_url,
         options=options,
         codes=settings.error_codes,
-        legacy_cards=Legacy(partial(old_cards.downgrade, options=spoken_of(settings)), superset)
-        if settings.legacy.enabled
-        else None,
+        legacy_cards=Legacy(spoken_of(settings)) if settings.legacy.enabled else None,
         tenants=settings.tenants,
         legacy_waits=settings.legacy.wait != "never",
         legacy_raw_files=settings.legacy.raw_files,

@@ -31,7 +31,7 @@ from a2a_server.protocol.draft.json import DRAFT as DRAFT_JSON
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
 from a2a_server.protocol.v0_3.json import kind_json
-from a2a_server.protocol.v0_3.requests import Options as CompatOptions
+from a2a_server.protocol.v0_3.messages import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.sections import Push

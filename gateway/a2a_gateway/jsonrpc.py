@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.calls import Calls, Query, query_of, read_body
+from a2a_gateway.calls import Calls, Query, Told, query_of, read_body
 from a2a_gateway.http.frames import Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
@@ -97,8 +97,7 @@ class JsonRpc:
             form = frames_of(request, envelope.request_id)
             return await self.calls.stream(request, parameters, rpc, message, frames=form)
         told = await self.calls.unary(request, parameters, rpc, message)
-        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, JSON, told.headers)
+        return result(envelope.request_id, told)
 
 
 async def read(request: web.BaseRequest, options: GatewayOptions) -> object:
@@ -115,6 +114,11 @@ def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
     """The form of a stream that the client asks for."""
     lines = stream_type(accepted_types(request.headers)) == NDJSON
     return jsonrpc_lines(request_id) if lines else jsonrpc_frames(request_id)
+
+
+def result(request_id: bytes, told: Told) -> Reply:
+    """The response to a request that has been answered."""
+    return Reply(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, told.json), JSON, told.headers)
 
 
 def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:

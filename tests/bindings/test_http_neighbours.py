@@ -11,8 +11,6 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.routing.annotations import RouteError
 from a2a_server.protocol.options import GatewayOptions
-from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.cards import superset
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
 from tests.support.house import A2A, GatewayConfig, create_app
@@ -70,7 +68,7 @@ def put_together(service: ServiceDescriptor) -> None:
         base="http://a.example",
         options=GatewayOptions(profiles=("draft",), draft_path="/d/raft"),
         services=(A2A, service),
-        legacy_cards=Legacy(old_cards.downgrade, superset),
+        legacy_cards=Legacy(),
         tenants=["north"],
         documents={"/keys.json": b"{}"},
     )

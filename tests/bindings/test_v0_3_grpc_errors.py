@@ -105,6 +105,10 @@ GOOD: dict[str, Any] = {"message_id": "m", "role": USER, "content": TEXT}
         (wrong(**GOOD | {"content": [v03.Part(data=v03.DataPart())]}), {"request.content[0].data.data"}),
         (wrong(**GOOD | {"role": v03.ROLE_AGENT}), {"request.role"}),
         (wrong(**GOOD | {"role": 7}), {"request.role"}),
+        (
+            wrong(**GOOD | {"role": 9, "content": [*TEXT, v03.Part(file={}), v03.Part(data={})]}),
+            {"request.role", "request.content[1].file", "request.content[2].data.data"},
+        ),
         (tell(configuration={"history_length": -1}), {"configuration.history_length"}),
         (
             tell(configuration={"push_notification": v03.PushNotificationConfig(url="x")}),

@@ -98,6 +98,7 @@ async def test_places_that_disagree_are_refused_by_name() -> None:
             (create(world, parent, config=hook(names(task.id, "a"), id="b")), {"config.name"}),
             (create(world, parent, "a", config=hook(names("other", "a"))), {"config.name"}),
             (create(world, parent, "a", config=hook("a")), {"config.name"}),
+            (create(world, parent, "c", config=hook(names(task.id, "a"), id="b")), {"config.name", "config_id"}),
             (create(world, "a", "a"), {"parent"}),
             (create(world, parent, "a", url="ftp://x"), {"config.push_notification_config.url"}),
             (create(world, "", "", config=hook("x", url="ftp://x")), {"parent", "config.name"}),
@@ -166,7 +167,7 @@ async def test_an_empty_authentication_counts_as_none_and_a_real_one_is_masked()
 @pytest.mark.req("LPSH-02", "LMAP-01")
 async def test_all_schemes_reach_the_core_and_the_version_with_them() -> None:
     """The list has no place in a request of 1.0, so it travels beside it."""
-    both = v03.AuthenticationInfo(schemes=["Basic", "Bearer"], credentials="s3cr3t")
+    both = v03.AuthenticationInfo(schemes=["Basic", "", "Bearer"], credentials="s3cr3t")
     told: list[tuple[str, tuple[str, ...]]] = []
 
     def watch(call: Admission) -> None:

@@ -39,15 +39,6 @@ WRONG = {
         "required",
     ),
     "no message": ({}, "message", "required"),
-    "parts of 1.0": (say(parts=[{"url": "https://x.example/"}]), "message.parts[0].url", '"file"'),
-    "bytes of 1.0": (say(parts=[{"raw": "eA=="}]), "message.parts[0].raw", '"bytes"'),
-    "what the proto calls parts": (say(content=[{"text": "x"}]), "message.content", '"parts"'),
-    "a setting of 1.0": (say(configuration={"returnImmediately": True}), "configuration.returnImmediately", "blocking"),
-    "a config of 1.0": (
-        say(configuration={"taskPushNotificationConfig": HOOK}),
-        "configuration.taskPushNotificationConfig",
-        "pushNotificationConfig",
-    ),
     "a negative length": (say(configuration={"historyLength": -1}), "configuration.historyLength", "negative"),
 }
 

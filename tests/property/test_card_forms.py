@@ -10,11 +10,9 @@ from hypothesis import given
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.json_v1 import V1
-from a2a_server.protocol.v0_3 import cards
-from a2a_server.protocol.v0_3.cards import superset
 from tests.property.messages import messages
 
-LEGACY = Legacy(cards.downgrade, superset)
+LEGACY = Legacy()
 DOOR = pb.AgentInterface(url="u:x", protocol_binding="JSONRPC", protocol_version="0.3")
 
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.v0_3 import cards, messages, requests
+from a2a_server.protocol.v0_3 import calls, cards, messages
 from tests.property.dialects import within
 from tests.property.messages import JSON
 from tests.unit.gateway.codec.reference import canonical
@@ -39,7 +39,7 @@ STAMP = st.just("2025-01-02T03:04:05.678Z")
 
 
 def up(legacy: v03.Message) -> pb.Message:
-    return requests.upgrade_send(v03.SendMessageRequest(request=legacy)).message
+    return calls.upgrade_send(v03.SendMessageRequest(request=legacy)).message
 
 
 def down(message: pb.Message) -> v03.Message:
@@ -92,7 +92,7 @@ def test_sends_of_0_3(sent: Json) -> None:
     params = read.message_send_params(legacy)
     theirs = pb.SendMessageRequest(message=peer.to_core_message(params.message))
     theirs.configuration.CopyFrom(peer.to_core_send_message_configuration(params.configuration))
-    ours = requests.upgrade_send(legacy)
+    ours = calls.upgrade_send(legacy)
     if "metadata" in sent:
         theirs.metadata.CopyFrom(ours.metadata)  # theirs goes another way
     if theirs.configuration == pb.SendMessageConfiguration():
@@ -252,7 +252,7 @@ def test_the_end_of_a_stream_at_a_question_is_final_here_but_not_there() -> None
 def test_a_send_without_configuration_waits_there_but_not_here() -> None:
     legacy = v03.SendMessageRequest(request=v03.Message(role="ROLE_USER"))
     assert read.message_send_params(legacy).configuration is None
-    assert requests.upgrade_send(legacy).configuration.return_immediately  # protobuf's false (CONF-08)
+    assert calls.upgrade_send(legacy).configuration.return_immediately  # protobuf's false (CONF-08)
 
 
 def test_bytes_that_are_no_base64_break_there_but_not_here() -> None:
@@ -271,7 +271,7 @@ def test_names_with_something_behind_them_are_read_there_but_not_here() -> None:
     legacy = v03.GetTaskRequest(name="tasks/t/else")
     assert read.task_query_params(legacy).id == "t"
     with pytest.raises(Exception, match=r"tasks/\{id\}"):
-        requests.upgrade_get(legacy)
+        calls.upgrade_get(legacy)
 
 
 def test_signatures_over_the_other_form_go_along_there_but_not_here() -> None:

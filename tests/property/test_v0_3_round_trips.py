@@ -14,12 +14,12 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_gateway.older.v0_3.bodies import spelling_of
+from a2a_gateway.older.v0_3.requests import spelling_of
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import COMPAT
-from a2a_server.protocol.v0_3 import messages, names, requests
+from a2a_server.protocol.v0_3 import calls, configs, messages, names
 from a2a_server.protocol.v0_3.parts import Found, decode_file, encode_file
 from tests.property.dialects import as_json, copy, normal, within
 from tests.property.messages import messages as arbitrary
@@ -118,16 +118,16 @@ def test_push_configs_survive_0_3(config: pb.TaskPushNotificationConfig, task_id
     config.task_id, config.id, config.tenant = task_id, config_id, ""
     if config.authentication == pb.AuthenticationInfo():
         config.ClearField("authentication")
-    for spelling in (KIND, KIND_REST):
-        assert read(spelling, written(spelling, config), pb.TaskPushNotificationConfig) == config
+    assert read(KIND, written(KIND, config), pb.TaskPushNotificationConfig) == config
     config.id = config.id.replace("/", "|")  # of which a name can be made
-    assert read(PROTO, written(PROTO, config), pb.TaskPushNotificationConfig) == config
+    for spelling in (KIND_REST, PROTO):
+        assert read(spelling, written(spelling, config), pb.TaskPushNotificationConfig) == config
     if "," in config.authentication.scheme:
         config.authentication.scheme = "Bearer"
     legacy = v03.CreateTaskPushNotificationConfigRequest(
-        parent=requests.downgrade_config(config).name.rpartition("/")[0], config=requests.downgrade_config(config)
+        parent=configs.downgrade_config(config).name.rpartition("/")[0], config=configs.downgrade_config(config)
     )
-    assert requests.upgrade_create_config(legacy) == config
+    assert calls.upgrade_create_config(legacy) == config
 
 
 @pytest.mark.req("LMAP-02", "LGRP-02")
@@ -172,7 +172,7 @@ def said(draw: st.DrawFn) -> v03.Message:
 def test_what_clients_say_survives_1_0(message: v03.Message) -> None:
     if not mappable(message):
         with pytest.raises(A2AError) as refused:
-            requests.upgrade_send(v03.SendMessageRequest(request=message))
+            calls.upgrade_send(v03.SendMessageRequest(request=message))
         assert refused.value.reason is Reason.INVALID_PARAMS
         return
     assert down(up(message)) == normal_legacy(message)

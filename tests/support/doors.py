@@ -22,8 +22,6 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from a2a_server.ports.store import Store
 from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
-from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.cards import superset
 from a2a_server.transport.address import Address
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
@@ -82,7 +80,7 @@ async def http_door(
 ) -> AsyncIterator[OpenGateway]:
     """Serve HTTP for the duration of the block; 0.3 is spoken if `old`."""
     door = HttpDoor(Address("127.0.0.1", 0).listen("http"), options)
-    cards = Legacy(old_cards.downgrade, superset) if old else None
+    cards = Legacy() if old else None
     config = GatewayConfig(base=f"http://127.0.0.1:{door.port}", options=options, legacy_cards=cards, **chosen)
     app = create_app(upstream, config)
     try:

@@ -41,7 +41,7 @@ from a2a_server.operations.turns.exchange import TurnInput, recovered
 from a2a_server.operations.turns.idempotency import fingerprint
 from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
-from a2a_server.protocol.v0_3.requests import Options as OldOptions
+from a2a_server.protocol.v0_3.messages import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission

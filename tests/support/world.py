@@ -24,8 +24,8 @@ from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, 
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
 from a2a_server.protocol.options import GatewayOptions
-from a2a_server.protocol.v0_3.requests import DEFAULT
-from a2a_server.protocol.v0_3.requests import Options as OldOptions
+from a2a_server.protocol.v0_3.messages import DEFAULT
+from a2a_server.protocol.v0_3.messages import Options as OldOptions
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer

@@ -2,6 +2,5 @@
 
 1. `json` reads and writes messages of 1.0 in the draft's spelling: names, words, and forms of a few types.
 2. Parts and push configs are those of 0.3: they go through the messages of 0.3, with the draft's names.
-3. `configs` and `names` read what may be said in several places, which must agree.
-4. `cards` writes the agent card, with the deprecated members of 0.3.
+3. `cards` writes the agent card, with the deprecated members of 0.3.
 """

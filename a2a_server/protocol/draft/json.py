@@ -9,19 +9,32 @@ from typing import Final
 
 from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.compiler import Compiler, Function, has
+from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.codec.scalars import boolean, integer
 from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
-from a2a_server.protocol.draft import configs
 from a2a_server.protocol.spellings import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE, of_0_3, of_1_0, snake
 from a2a_server.protocol.v0_3 import parts
-from a2a_server.protocol.v0_3.configs import ID, UNNAMED
+from a2a_server.protocol.v0_3.configs import (
+    ID,
+    SEGMENT,
+    TEXT,
+    UNNAMED,
+    Around,
+    Place,
+    agreed,
+    by_name,
+    named,
+    read_places,
+)
 from a2a_server.protocol.v0_3.foreign import IN_DRAFT
 from a2a_server.protocol.v0_3.json import TIME, Spelling
+from a2a_server.protocol.v0_3.names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
 from a2a_server.protocol.v0_3.parts import Found
 from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, told
 
@@ -97,10 +110,6 @@ _REQUEST: Final = descriptor_of(pb.SendMessageRequest)
 _CONFIGURATION: Final = descriptor_of(pb.SendMessageConfiguration)
 
 
-def _opposite(value: object) -> bool:
-    return not boolean(value)
-
-
 def _send_reader(readers: Compiler) -> Function:
     plain = readers.plain(_REQUEST)
 
@@ -140,6 +149,78 @@ def _read_milliseconds(value: object, time: timestamp_pb2.Timestamp) -> None:
     time.nanos = rest * 1_000_000
 
 
+# -- push configs, whose names and ids may stand in several places, which must agree (DRFT-04, CONF-31)
+
+_ID: Final = {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'}
+_AROUND: Final = Around(
+    {
+        "tenant": TEXT,
+        "taskId": TEXT,
+        "configId": SEGMENT,
+        "parent": Place(lambda name: parent_of(text_of(name)), A_TASK),
+    },
+    _ID,
+    {**_ID, "tenant": "is for the request to say"},
+)
+"""`{name, pushNotificationConfig}` may be the whole, or `config` beside `parent` and `configId`."""
+
+_CONFIG: Final = named(by_name, _ID, _AROUND)
+
+
+# -- requests that name a resource, give its ids, or both (DRFT-06, CONF-53)
+
+
+def _named(request: type[Message], members: Sequence[str], place: Place, fields: Sequence[str]) -> Form:
+    """`members` are names, which hold what stands in `fields`, in their order."""
+    kind = descriptor_of(request)
+    places = dict.fromkeys(members, place)
+
+    def reader(readers: Compiler) -> Function:
+        plain = readers.plain(kind)
+
+        def read(value: object, message: Message) -> None:
+            faults: Faults | None = None
+            try:
+                plain(value, message)
+            except Faults as found:
+                faults = found
+            assert type(value) is dict  # noqa: S101 - or plain had raised something else
+            names = {member: value[member] for member in members if value.get(member) is not None}
+            named, faults = read_places(names, places, faults)
+            for index, field in enumerate(fields):
+                own = {f".{kind.fields_by_name[field].json_name}": getattr(message, field)}
+                told = {f".{member}": ids[index] for member, ids in named.items()}
+                text, faults = agreed(faults, told | own)
+                setattr(message, field, text)
+            if faults:
+                raise faults
+
+        return read
+
+    return Form(None, reader)
+
+
+_TASK: Final = Place(lambda name: (task_of(text_of(name)),), A_TASK)
+_PARENT: Final = Place(lambda name: (parent_of(text_of(name)),), A_TASK)
+_NAME: Final = Place(lambda name: config_of(text_of(name)), A_CONFIG)
+
+_REQUESTS: Final[Mapping[str, Form]] = {
+    **{
+        kind.DESCRIPTOR.name: _named(kind, ("name",), _TASK, ("id",))
+        for kind in (pb.GetTaskRequest, pb.CancelTaskRequest, pb.SubscribeToTaskRequest)
+    },
+    **{
+        kind.DESCRIPTOR.name: _named(kind, ("name",), _NAME, ("task_id", "id"))
+        for kind in (pb.GetTaskPushNotificationConfigRequest, pb.DeleteTaskPushNotificationConfigRequest)
+    },
+    "ListTaskPushNotificationConfigsRequest": _named(
+        pb.ListTaskPushNotificationConfigsRequest, ("parent", "name"), _PARENT, ("task_id",)
+    ),
+}
+
+
+# -- all of it
+
 _FORMS: Final[Mapping[str, Form]] = {
     "google.protobuf.Timestamp": TIME,
     **of_0_3({"PushNotificationConfig.id": ID}),
@@ -150,11 +231,11 @@ _FORMS: Final[Mapping[str, Form]] = {
             ),
             "Part": Form(_part_writer, _part_reader),
             "SendMessageConfiguration": Form(None, _configuration_reader),
-            "SendMessageConfiguration.return_immediately": Form(lambda _: not_, lambda _: _opposite),
+            "SendMessageConfiguration.return_immediately": Form(lambda _: not_, lambda _: lambda it: not boolean(it)),
             "SendMessageConfiguration.task_push_notification_config": UNNAMED,
             "SendMessageRequest": Form(None, _send_reader),
-            "TaskPushNotificationConfig": configs.FORM,
-            **configs.REQUESTS,
+            "TaskPushNotificationConfig": _CONFIG,
+            **_REQUESTS,
         }
     ),
 }

@@ -3,12 +3,12 @@
 One call through any door of 0.3:
 
 1. gRPC has a message of 0.3 already. From JSON it is read by `json`, in one of two spellings: ProtoJSON, or the JSON
-   schema of 0.3 with its `kind` (`kind`, `extras`, `configs`). `evidence` tells which of them a REST body is in.
-2. `requests`, `messages`, `parts` and `push` make a request of 1.0 of it. What cannot be mapped is refused with the
-   spelling of the client; whether a mapped request is sound is the 1.0 core's to say.
+   schema of 0.3 with its `kind` (`kind`, `extras`, `configs`).
+2. `messages`, `parts` and `configs` make a request of 1.0 of it. What cannot be mapped is refused with the spelling of
+   the client; whether a mapped request is sound is the 1.0 core's to say.
 3. The operation of 1.0 is called. `words` puts its complaints into the names and words of 0.3.
-4. `messages`, `push` and `cards` make messages of 0.3 of the answer, or of each item of a stream.
-5. `json` writes them, `card_json` writes cards.
+4. `messages`, `configs` and `cards` make messages of 0.3 of the answer, or of each item of a stream.
+5. `json` writes them, `cards` writes cards.
 
-`calls` names both directions by RPC, for gRPC. `names` takes resource names apart, which 0.3 has where 1.0 has ids.
+`calls` has both directions by RPC, for gRPC. `names` takes resource names apart, which 0.3 has where 1.0 has ids.
 """

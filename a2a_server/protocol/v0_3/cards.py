@@ -18,7 +18,7 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.v0_3.configs import JsonObject
-from a2a_server.protocol.v0_3.requests import DEFAULT, Options
+from a2a_server.protocol.v0_3.messages import DEFAULT, Options
 
 _CARD_VERSION: Final = "0.3.0"
 """What 0.3 cards call it: with a patch, which 1.0 never writes (CONF-17)."""

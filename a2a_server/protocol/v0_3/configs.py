@@ -1,13 +1,13 @@
-"""Push configs in JSON: inside of a member, and by themselves with their task (LRES-06, CONF-31, CONF-34, CONF-75).
+"""Push configs: as messages of 1.0 and of 0.3, and in JSON, inside of a member or by themselves with their task.
 
 The config proper is 0.3's message, in every spelling. What is around it says whose it is, in several places, because
-URLs say it, too; all places that are filled must agree.
+URLs say it, too; all places that are filled must agree. Serves LRES-06, CONF-31, CONF-34 and CONF-75.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
@@ -15,19 +15,60 @@ from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.faults import WRONG, Faults, note, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
 from a2a_server.protocol.codec.schema import Form, descriptor_of
-from a2a_server.protocol.v0_3 import names, requests
-from a2a_server.protocol.v0_3.names import text_of
+from a2a_server.protocol.spellings import snake
+from a2a_server.protocol.v0_3 import names
+from a2a_server.protocol.v0_3.foreign import TENANT
+from a2a_server.protocol.v0_3.names import A_TASK, parent_of, text_of
 
 JsonObject = dict[str, Any]
 
+
+def upgrade_config_into(config: pb.TaskPushNotificationConfig, legacy: v03.PushNotificationConfig) -> None:
+    """Fill the empty `config`; its task is said elsewhere. 1.0 has room for the first scheme."""
+    config.id = legacy.id
+    config.url = legacy.url
+    config.token = legacy.token
+    schemes, credentials = schemes_of(legacy), legacy.authentication.credentials
+    if schemes or credentials:  # 0.3 clients send an empty object for none (CONF-75)
+        config.authentication.credentials = credentials
+        config.authentication.scheme = next(iter(schemes), "")  # without any the core asks for one
+
+
+def schemes_of(legacy: v03.PushNotificationConfig) -> Sequence[str]:
+    """All schemes that the client offers: for whoever keeps them, 1.0 has room for one."""
+    return [scheme for scheme in legacy.authentication.schemes if scheme]
+
+
+def downgrade_config(config: pb.TaskPushNotificationConfig) -> v03.TaskPushNotificationConfig:
+    return v03.TaskPushNotificationConfig(
+        name=names.config_name(config.task_id, config.id), push_notification_config=downgrade_inner(config)
+    )
+
+
+def downgrade_configs(
+    response: pb.ListTaskPushNotificationConfigsResponse,
+) -> v03.ListTaskPushNotificationConfigResponse:
+    return v03.ListTaskPushNotificationConfigResponse(
+        configs=map(downgrade_config, response.configs), next_page_token=response.next_page_token
+    )
+
+
+def downgrade_inner(config: pb.TaskPushNotificationConfig) -> v03.PushNotificationConfig:
+    """The config itself; its task and tenant are said elsewhere."""
+    legacy = v03.PushNotificationConfig(id=config.id, url=config.url, token=config.token)
+    if config.HasField("authentication"):
+        legacy.authentication.credentials = config.authentication.credentials
+        if scheme := config.authentication.scheme:
+            legacy.authentication.schemes.append(scheme)
+    return legacy
+
+
+# -- in JSON
+
+_WHOLE: Final = "config"
 _INNER: Final = "pushNotificationConfig"
-_PLACES: Final = "taskId", "name", "pushNotificationConfigId"
-NAMES: Final = {
-    **{name: name for name in (*_PLACES, _INNER)},
-    "task_id": "taskId",
-    "push_notification_config_id": "pushNotificationConfigId",
-    "push_notification_config": _INNER,
-}
+_ID: Final = "pushNotificationConfigId"
+_OWN: Final = {alias: name for name in ("taskId", "name", _ID, _INNER) for alias in (name, snake(name))}
 """Members of a config by itself, by all names that are read."""
 _INSIDE: Final = dict.fromkeys(("id", "url", "token", "authentication"), f'is for "{_INNER}" to hold')
 _OLD: Final = descriptor_of(v03.PushNotificationConfig)
@@ -44,54 +85,138 @@ def by_name(config: pb.TaskPushNotificationConfig) -> JsonObject:
     return {"name": names.config_name(config.task_id, config.id)}
 
 
-def named(name: Callable[[pb.TaskPushNotificationConfig], JsonObject], foreign: Mapping[str, str]) -> Form:
+class Place(NamedTuple):
+    """A member that says whose a config is, or what it is called."""
+
+    read: Callable[[Any], Any]
+    expected: str
+
+
+TEXT: Final = Place(text_of, "a string")
+SEGMENT: Final = Place(names.segment, names.A_SEGMENT)
+PATH: Final = "the path"
+QUERY: Final = "the query"
+"""Where the URL says the task and the id: doors add it to the body under these names."""
+
+
+def _name(value: object) -> names.ConfigName:
+    return names.unborn_config_of(value) if text_of(value) else names.ConfigName()  # type: ignore[arg-type]
+
+
+class Around(NamedTuple):
+    """What a request says beside a new config, or beside its member `config`, which then holds it."""
+
+    places: Mapping[str, Place]
+    foreign: Mapping[str, str]
+    """Members that are refused beside `config`."""
+    foreign_inside: Mapping[str, str]
+    """Members that are refused inside of it."""
+    ids: Place = TEXT
+    """How a config's own ids are read."""
+
+
+ALONE: Final = Around({}, {}, {})
+IN_REST: Final = Around(
+    {
+        PATH: TEXT,
+        QUERY: TEXT,
+        "configId": SEGMENT,
+        "parent": Place(lambda name: name and parent_of(text_of(name)), A_TASK),
+    },
+    {**TENANT, "id": f'is for "{_INNER}" to hold, or for "configId"'},
+    TENANT,
+    SEGMENT,
+)
+"""What a body of REST may say beside a new config, and what the door adds of the URL."""
+
+
+def named(
+    name: Callable[[pb.TaskPushNotificationConfig], JsonObject], foreign: Mapping[str, str], around: Around = ALONE
+) -> Form:
     """A config by itself, written with what `name` says; `foreign` members are refused beside it."""
 
     def writer(writers: Compiler) -> Function:
         inner = _write_inner(writers)
         return lambda config: {**name(config), _INNER: inner(config)}
 
-    return Form(writer, lambda readers: named_reader(readers, foreign))
+    return Form(writer, lambda readers: _Reader(readers, foreign, around))
 
 
-def named_reader(readers: Compiler, foreign: Mapping[str, str]) -> Function:
-    members = Leftovers(NAMES, frozenset(), {}, {**_INSIDE, **foreign})
-    inner = _read_inner(readers)
+class _Reader:
+    """Reads a config by itself, and what is around it. All places that say the same must agree."""
 
-    def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
+    def __init__(self, readers: Compiler, foreign: Mapping[str, str], around: Around) -> None:
+        known = {alias: place for place in (*around.places, _WHOLE) for alias in (place, snake(place))}
+        self._around = around
+        self._beside = Leftovers(known, frozenset(), {})
+        self._outside = Leftovers(known, frozenset(), {}, around.foreign)
+        self._alone = Leftovers(_OWN, frozenset(), {}, {**_INSIDE, **foreign})
+        self._held = Leftovers(_OWN, frozenset(), {}, {**_INSIDE, **around.foreign_inside})
+        self._inner = _read_inner(readers)
+        self._places = {
+            "taskId": TEXT,
+            "name": Place(_name, names.A_CONFIG),
+            _ID: around.ids,
+            f"{_INNER}.id": around.ids,
+        }
+
+    def __call__(self, value: object, config: pb.TaskPushNotificationConfig) -> None:
+        if type(value) is not dict:
+            raise TypeError
+        held = value.get(_WHOLE) if self._around.places else None
+        path, members = ("", self._beside) if held is None else (f".{_WHOLE}", self._outside)
+        found, faults = members(value, None)
+        around, faults = read_places(found, self._around.places, faults)
+        own: JsonObject = {}
+        try:
+            own = self._own(value, self._alone, config) if held is None else self._own(held, self._held, config)
+        except WRONG as error:
+            faults = note(faults, path, "an object", held, error)
+        faults = _agree(config, around, own, path, faults)
+        if faults:
+            raise faults
+
+    def _own(self, value: object, members: Leftovers, config: pb.TaskPushNotificationConfig) -> JsonObject:
         if type(value) is not dict:
             raise TypeError
         found, faults = members(value, None)
         try:
-            inner(found.get(_INNER), config)
+            self._inner(found.get(_INNER), config)
         except WRONG as error:
             faults = note(faults, f".{_INNER}", "an object", found.get(_INNER), error)
-        if faults := _read_places(found, config, faults):
+        texts, faults = read_places({**found, f"{_INNER}.id": config.id}, self._places, faults)
+        if faults:
             raise faults
+        return texts
 
-    return read
+
+def read_places(
+    found: JsonObject, places: Mapping[str, Place], faults: Faults | None
+) -> tuple[JsonObject, Faults | None]:
+    texts = {}
+    for name, place in places.items():
+        if name in found:
+            try:
+                texts[name] = place.read(found[name])
+            except WRONG as error:
+                faults = note(faults, f".{name}", place.expected, found[name], error)
+    return texts, faults
 
 
-def _read_places(found: JsonObject, config: pb.TaskPushNotificationConfig, faults: Faults | None) -> Faults | None:
-    """The task may be told in two places and the id in three."""
-    texts = dict.fromkeys(_PLACES, "")
-    for place in _PLACES:
-        try:
-            texts[place] = text_of(found.get(place, ""))
-        except WRONG as error:
-            faults = note(faults, f".{place}", "a string", found[place], error)
-    try:
-        task_id, config_id = names.unborn_config_of(texts["name"]) if texts["name"] else names.ConfigName()
-    except ValueError as error:
-        faults = note(faults, ".name", names.A_CONFIG, texts["name"], error)
-    else:
-        config.task_id, faults = agreed(faults, {".taskId": texts["taskId"], ".name": task_id})
-        ids = {f".{_INNER}.id": config.id, ".pushNotificationConfigId": texts["pushNotificationConfigId"]}
-        config.id, faults = agreed(faults, {**ids, ".name": config_id})
+def _agree(
+    config: pb.TaskPushNotificationConfig, around: JsonObject, own: JsonObject, path: str, faults: Faults | None
+) -> Faults | None:
+    """Fill in what is said of the config, in up to five places."""
+    name = own.get("name") or names.ConfigName()
+    tasks = {PATH: around.get(PATH), ".taskId": around.get("taskId"), f"{path}.taskId": own.get("taskId")}
+    ids = {QUERY: around.get(QUERY), f"{path}.{_INNER}.id": config.id, f"{path}.{_ID}": own.get(_ID)}
+    config.tenant = around.get("tenant", "")
+    config.task_id, faults = agreed(faults, {**tasks, f"{path}.name": name.task_id, ".parent": around.get("parent")})
+    config.id, faults = agreed(faults, {**ids, f"{path}.name": name.config_id, ".configId": around.get("configId")})
     return faults
 
 
-def agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults | None]:
+def agreed(faults: Faults | None, told: Mapping[str, str | None]) -> tuple[str, Faults | None]:
     """What is told at all of these places, if anywhere."""
     first, text = next(((place, text) for place, text in told.items() if text), ("", ""))
     for place, other in told.items():
@@ -103,7 +228,7 @@ def agreed(faults: Faults | None, told: Mapping[str, str]) -> tuple[str, Faults 
 
 def _write_inner(writers: Compiler) -> Function:
     write = writers.of(_OLD)
-    return lambda config: write(requests.downgrade_inner(config))
+    return lambda config: write(downgrade_inner(config))
 
 
 def _read_inner(readers: Compiler) -> Function:
@@ -112,7 +237,7 @@ def _read_inner(readers: Compiler) -> Function:
     def read(value: object, config: pb.TaskPushNotificationConfig) -> None:
         legacy = v03.PushNotificationConfig()
         inner(value, legacy)
-        requests.upgrade_config_into(config, legacy)
+        upgrade_config_into(config, legacy)
 
     return read
 

@@ -3,8 +3,8 @@
 `proto` is ProtoJSON of the 0.3 proto. `kind` is 0.3's JSON schema: `kind` on everything, words in kebab-case. What
 differs is data: names of members, words of enums, and forms of a few types.
 
-Codecs take and return messages of 1.0. Those that carry content are translated by `messages`, `requests` and `push` on
-the way; requests that only name a task have ids in JSON, as in 1.0, and are read as they are.
+Codecs take and return messages of 1.0. Those that carry content are translated by `messages` and `configs` on the
+way; requests that only name a task have ids in JSON, as in 1.0, and are read as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from a2a_server.protocol.spellings import (
     of_1_0,
     snake,
 )
-from a2a_server.protocol.v0_3 import configs, kind, messages, requests
+from a2a_server.protocol.v0_3 import configs, kind, messages
 from a2a_server.protocol.v0_3.foreign import IN_KIND, IN_PROTO, TENANT
 from a2a_server.protocol.v0_3.parts import Found
 from a2a_server.protocol.v0_3.words import KIND_SENDS, RENAMED, Renames, Words, renamed, spelled, told
@@ -168,7 +168,13 @@ def kind_json(*, rest: bool = False, wait: bool = True, extras: bool = False) ->
             **(of_0_3({"Part": kind.TOOL_PARTS}) if extras else {}),
             **(of_0_3({"SendMessageConfiguration": kind.WAITING}) if wait else {}),
             **({} if rest else _UNWRAPPED),
-            **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_task, TENANT)}),
+            **of_1_0(
+                {
+                    "TaskPushNotificationConfig": configs.named(
+                        configs.by_task, TENANT, configs.IN_REST if rest else configs.ALONE
+                    )
+                }
+            ),
         },
     )
     return _spelling(dialect, KIND_SENDS, wait=wait)
@@ -190,7 +196,7 @@ def proto_json(*, raw_files: bool = False, wait: bool = True) -> Spelling:
         forms={
             "google.protobuf.Timestamp": TIME,
             **of_0_3({"PushNotificationConfig.id": configs.ID}),
-            **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_name, TENANT)}),
+            **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_name, TENANT, configs.IN_REST)}),
         },
     )
     return _spelling(dialect, RENAMED["SendMessage"], wait=wait, raw_files=raw_files)
@@ -263,7 +269,7 @@ def _send_reader(readers: Compiler, *, dialect: Dialect, wait: bool) -> Function
     def read(value: object, request: pb.SendMessageRequest) -> None:
         legacy, found = v03.SendMessageRequest(), Found()
         plain(value, legacy)
-        requests.upgrade_send_into(request, legacy, found, wait_unasked=wait)
+        messages.upgrade_send_into(request, legacy, found, wait_unasked=wait)
         if found:
             raise told(found, _SEND, dialect)
         if legacy.HasField("configuration") and not legacy.configuration.history_length:

@@ -10,7 +10,6 @@ from binascii import b2a_base64
 from collections.abc import Mapping
 from typing import Final
 
-from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_v0_3_pb2 as v03
@@ -215,7 +214,7 @@ def listed(wrapper: type[Message], name: str) -> Form:
     return Form(writer)
 
 
-def _write_null(_: Empty) -> None:
+def _write_null(_: object) -> None:
     """Say that it is done."""
 
 

@@ -1,4 +1,7 @@
-"""Messages, artifacts, tasks, the items of streams and the answers of sends (spec: LMAP, LMAP-01, CONF-11, CONF-26).
+"""Sends, their answers, and what those hold: messages, artifacts, tasks, the items of streams.
+
+Serves LMAP, LMAP-01, CONF-08, CONF-11 and CONF-26.
+
 
 States and roles have the same numbers in both versions. A peer that knows more may send a number without a name: a
 request with one is refused, and an answer gets 0, which 0.3 calls unknown.
@@ -7,6 +10,7 @@ request with one is refused, and an answer gets 0, which 0.3 calls unknown.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from google.protobuf import struct_pb2
@@ -16,12 +20,53 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation
 from a2a_server.protocol.names import COMPAT
 from a2a_server.protocol.v0_3 import parts
+from a2a_server.protocol.v0_3.configs import upgrade_config_into
 from a2a_server.protocol.v0_3.parts import Found
 
 _STATES: Final = frozenset(v03.TaskState.values())
 _ROLES: Final = frozenset(v03.Role.values())
 _ROLE_NAMES: Final = ", ".join(v03.Role.keys())
 _REFERENCES: Final = "referenceTaskIds"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What operators may choose about how 0.3 is spoken (CONF-08, CONF-66, CONF-69)."""
+
+    raw_files: bool = False
+    """Write the bytes of files as they are, for JavaScript's clients. The others expect base64 text."""
+    wait_unasked: bool = False
+    """Whether a send without any configuration waits. To the letter it does not: protobuf's default is false."""
+    grpc_urls: bool = True
+    """Whether a card writes a bare `host:port` of gRPC as a URL. The SDKs' clients hand it to gRPC as it is."""
+
+
+DEFAULT = Options()
+
+
+def upgrade_send_into(
+    request: pb.SendMessageRequest, legacy: v03.SendMessageRequest, found: Found, *, wait_unasked: bool
+) -> None:
+    """Fill the empty `request`."""
+    if legacy.HasField("request"):
+        upgrade_message_into(request.message, legacy.request, "request.", found)
+    configured = legacy.HasField("configuration")
+    if configured:
+        _upgrade_configuration(request, legacy.configuration)
+    if not (legacy.configuration.blocking if configured else wait_unasked):
+        request.configuration.return_immediately = True
+    if legacy.HasField("metadata"):
+        request.metadata.CopyFrom(legacy.metadata)
+
+
+def _upgrade_configuration(request: pb.SendMessageRequest, legacy: v03.SendMessageConfiguration) -> None:
+    """Touch the new configuration only if there is something to say: an empty one says the same as none."""
+    if legacy.accepted_output_modes:
+        request.configuration.accepted_output_modes.extend(legacy.accepted_output_modes)
+    if legacy.HasField("push_notification"):
+        upgrade_config_into(request.configuration.task_push_notification_config, legacy.push_notification)
+    if legacy.history_length:  # 0 = all of it, which in 1.0 is said by saying nothing
+        request.configuration.history_length = legacy.history_length
 
 
 def upgrade_message_into(message: pb.Message, legacy: v03.Message, path: str, found: Found) -> None:

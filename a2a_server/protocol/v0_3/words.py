@@ -79,7 +79,6 @@ DRAFT_SENDS: Final[Renames] = (
 )
 _TASK: Final = renames(id="name")
 _CONFIG: Final = renames(task_id="name", id="name")
-_NOTHING: Final[Renames] = ()
 
 RENAMED: Final[Mapping[str, Renames]] = MappingProxyType(
     {
@@ -183,7 +182,7 @@ DRAFT: Final = _words(DRAFT_STATES, PLAIN_ROLES)
 
 def respell(error: A2AError, rpc: str) -> A2AError:
     """Return the same error for a client that called this RPC of 1.0 by that of 0.3 over gRPC."""
-    rules = (*RENAMED.get(rpc, _NOTHING), *_EXTENSIONS)
+    rules = (*RENAMED.get(rpc, ()), *_EXTENSIONS)
     return _retold(error, PROTO, lambda field: renamed(field, rules))
 
 

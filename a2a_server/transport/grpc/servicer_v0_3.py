@@ -20,9 +20,8 @@ from a2a_server.operations.rpc.subscribe import TaskOverError
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, ErrorCodes
 from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
-from a2a_server.protocol.v0_3.calls import CALLS, Call, Translate, refuse_tenant
-from a2a_server.protocol.v0_3.messages import downgrade_item
-from a2a_server.protocol.v0_3.requests import DEFAULT, Options
+from a2a_server.protocol.v0_3.calls import CALLS, OldCall, Translate, refuse_tenant
+from a2a_server.protocol.v0_3.messages import DEFAULT, Options, downgrade_item
 from a2a_server.protocol.v0_3.words import named, respell
 from a2a_server.transport.grpc.servicer import (
     Context,
@@ -39,8 +38,6 @@ from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, d
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
-
-
 _LARGEST_PAGE: Final = 100
 
 
@@ -111,10 +108,10 @@ class LegacyServicer:
 
         return handle
 
-    async def _ask(self, call: Call, request: Message, credentials: Credentials) -> UnaryReply:
+    async def _ask(self, call: OldCall, request: Message, credentials: Credentials) -> UnaryReply:
         return await self._pipeline.unary(call.rpc, request, credentials, spoken=LEGACY)
 
-    async def _whole_list(self, call: Call, request: Message, credentials: Credentials) -> UnaryReply:
+    async def _whole_list(self, call: OldCall, request: Message, credentials: Credentials) -> UnaryReply:
         """Follow the pages, unless the client wants them."""
         wanted = cast("pb.ListTaskPushNotificationConfigsRequest", request)
         if wanted.page_size:
@@ -145,7 +142,9 @@ class LegacyServicer:
 
         return handle
 
-    async def _items(self, call: Call, request: Message, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
+    async def _items(
+        self, call: OldCall, request: Message, asked: Asked, context: Context
+    ) -> AsyncGenerator[bytes, None]:
         stream = await self._pipeline.stream(call.rpc, request, asked.credentials, spoken=LEGACY)
         place, metadata = stream.place, asked.answer(stream.metadata)
         place.cut = cutter(context, place, CODES)
@@ -174,7 +173,7 @@ class LegacyServicer:
         refuse_tenant(method.name, legacy)
         return legacy
 
-    def _asked(self, call: Call, legacy: Message, context: Context) -> Asked:
+    def _asked(self, call: OldCall, legacy: Message, context: Context) -> Asked:
         metadata = metadata_of(context)
         spellings = [name for name in (OLD_EXTENSIONS, EXTENSIONS) if name in metadata]
         if listed := [uris for name in spellings for uris in metadata[name]]:

@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 import orjson
 from aiohttp import web
-from google.protobuf.message import Message
 
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply
@@ -27,6 +26,7 @@ from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, VERSION_HEADER
 from a2a_server.protocol.options import CardForm
 from a2a_server.protocol.v0_3 import cards as old_cards
+from a2a_server.protocol.v0_3.messages import DEFAULT, Options
 
 CardMembers = Mapping[str, Any]
 """A card as a JSON object."""
@@ -39,18 +39,10 @@ CARD: Final = Codec(Dialect(ordered=True), memo_bytes=_MEMO_BYTES)
 
 
 class Legacy:
-    """Writes cards for clients of 0.3; the translation between versions is passed in.
+    """Writes cards for clients of 0.3; refuses those without an interface of 0.3 with VERSION_NOT_SUPPORTED."""
 
-    A card without an interface of 0.3 is refused with VERSION_NOT_SUPPORTED, as by `downgrade`.
-    """
-
-    def __init__(
-        self,
-        downgrade: Callable[[pb.AgentCard], Message],
-        superset: Callable[[CardMembers, CardMembers], dict[str, object]],
-    ) -> None:
-        self._downgrade = downgrade
-        self._superset = superset
+    def __init__(self, options: Options = DEFAULT) -> None:
+        self._options = options
         self.card_0_3 = CardWriter(self._in_schema)
         """JSON by the schema of 0.3."""
         self.card_0_3_both = CardWriter(self._for_all_of_0_3)
@@ -59,24 +51,28 @@ class Legacy:
         """JSON with the members of both versions."""
 
     def _for_all_of_0_3(self, card: pb.AgentCard) -> dict[str, Any]:
-        written = orjson.loads(old_cards.PROTO.encode(self._downgrade(card)))
+        written = self._in_proto(card)
         shown: dict[str, Any] = old_cards.in_schema(written)
         if schemes := shown.get("securitySchemes"):
             shown["securitySchemes"] = {name: written["securitySchemes"][name] | schemes[name] for name in schemes}
         return shown
 
     def _in_schema(self, card: pb.AgentCard) -> dict[str, Any]:
-        return old_cards.in_schema(orjson.loads(old_cards.PROTO.encode(self._downgrade(card))))
+        return old_cards.in_schema(self._in_proto(card))
+
+    def _in_proto(self, card: pb.AgentCard) -> dict[str, Any]:
+        written: dict[str, Any] = orjson.loads(old_cards.PROTO.encode(old_cards.downgrade(card, self._options)))
+        return written
 
     def _joined(self, card: pb.AgentCard) -> dict[str, object]:
         new, old = orjson.loads(CARD.encode(card)), self._in_schema(card)
         if schemes := new.get("securitySchemes"):
             # Readers of 1.0 that look at `type` first would otherwise miss what only 1.0 has: PKCE and the device flow.
-            old["securitySchemes"] = self._superset(old_cards.schemes(schemes), old["securitySchemes"])
+            old["securitySchemes"] = old_cards.superset(old_cards.schemes(schemes), old["securitySchemes"])
         # A flag that 1.0 leaves out stays out, because it is not covered by the card's signature.
         shown = new["capabilities"].keys() | old_cards.OLD_CAPABILITIES.keys()
         old["capabilities"] = {name: value for name, value in old["capabilities"].items() if name in shown}
-        return self._superset(new, old)
+        return old_cards.superset(new, old)
 
 
 class CardWriter:

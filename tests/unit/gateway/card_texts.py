@@ -9,8 +9,6 @@ from a2a_gateway.openapi import document
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.draft import cards as draft_cards
-from a2a_server.protocol.v0_3 import cards as compat
-from a2a_server.protocol.v0_3.cards import superset
 
 NAMES = [f"{name}-{number}" for number in range(5) for name in ("oauth", "key", "mtls")]
 
@@ -31,7 +29,7 @@ def card() -> pb.AgentCard:
 
 
 def texts() -> list[bytes]:
-    cards = Cards(base="http://a.example", max_age=60, legacy=Legacy(compat.downgrade, superset))
+    cards = Cards(base="http://a.example", max_age=60, legacy=Legacy())
     told = card()
     told.supported_interfaces.extend(cards.with_doors(told, "").supported_interfaces)  # which leaves it signed
     shown = cards.with_doors(told, "")

@@ -16,11 +16,10 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.v0_3 import cards
-from a2a_server.protocol.v0_3.cards import superset
 
 Json = dict[str, Any]
 
-LEGACY = Legacy(cards.downgrade, superset)
+LEGACY = Legacy()
 
 FLOW = {"tokenUrl": "u:t", "refreshUrl": "u:r", "scopes": {"read": "to read"}}
 NEEDS = [{"schemes": {"key": {}, "flow": {"list": ["read", "write"]}}}, {"schemes": {"tls": {}}}]
@@ -217,19 +216,11 @@ def test_a_card_that_speaks_no_0_3_has_no_old_form() -> None:
 
 
 def test_the_same_card_is_written_once() -> None:
-    written = 0
-
-    def counted(card: pb.AgentCard) -> v03.AgentCard:
-        nonlocal written
-        written += 1
-        return cards.downgrade(card)
-
-    legacy = Legacy(counted, superset)
+    legacy = Legacy()
     assert legacy.card_0_3(bare()) is legacy.card_0_3(bare())
     assert legacy.both(bare()) is legacy.both(bare())
     assert legacy.both(bare()) != legacy.card_0_3(bare())
     assert legacy.card_0_3(bare(name="other")) != legacy.card_0_3(bare())
-    assert written == 3
     assert V1.decode(orjson.loads(legacy.both(bare())), pb.AgentCard).supported_interfaces
 
 

@@ -15,7 +15,6 @@ from multidict import CIMultiDict
 from a2a_gateway.cards.agent_card import Cards, Legacy, doors_at, old_doors_at
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.v0_3 import cards as compat
-from a2a_server.protocol.v0_3.cards import superset
 
 BASE = "http://127.0.0.1:8080"
 GRPC = pb.AgentInterface(url="a.example:443", protocol_binding="GRPC", protocol_version="1.0")
@@ -25,7 +24,7 @@ OURS = doors_at(BASE)
 OLD_GRPC = pb.AgentInterface(url="http://a.example:80", protocol_binding="GRPC", protocol_version="0.3")
 OLD_THEIRS = old_doors_at("https://inner.example")
 OLD_OURS = old_doors_at(BASE)
-LEGACY = Legacy(compat.downgrade, superset)
+LEGACY = Legacy()
 
 
 def card(*doors: pb.AgentInterface) -> pb.AgentCard:

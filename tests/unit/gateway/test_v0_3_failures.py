@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from a2a_gateway.errors import explain
-from a2a_gateway.older.v0_3.errors import OldFailure
+from a2a_gateway.older.errors import OldFailure
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation
 from a2a_server.protocol.v0_3 import words
 from a2a_server.protocol.v0_3.json import proto_json

@@ -18,8 +18,6 @@ from a2a_gateway.openapi import document
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
-from a2a_server.protocol.v0_3 import cards as compat
-from a2a_server.protocol.v0_3.cards import superset
 from tests.support.door_old import say, tell
 from tests.unit.protocol import spelling as spellings
 
@@ -131,7 +129,7 @@ def test_the_public_card_is_described_in_both_forms() -> None:
     (version,) = [named for named in it["parameters"] if named.get("name") == "A2A-Version"]
     assert version["schema"]["enum"] == ["1.0", "0.3"]
     assert {"$ref": "#/components/parameters/A2A-Version"} not in it["parameters"]
-    legacy = Legacy(compat.downgrade, superset)
+    legacy = Legacy()
     cards = Cards(base="http://a.example", max_age=60, legacy=legacy)
     card = cards.with_doors(pb.AgentCard(name="A", skills=[pb.AgentSkill(id="s")]), "")
     schema = it["responses"]["200"]["content"]["application/json"]["schema"]

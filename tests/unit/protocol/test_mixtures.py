@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from a2a_gateway.older.v0_3.bodies import spelling_of
+from a2a_gateway.older.v0_3.requests import spelling_of
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.unit.protocol.spelling import KIND, KIND_REST, PROTO, Spelling, faults, read

@@ -179,28 +179,6 @@ TENANT_IN_PATH = "is A2A 1.0's; 0.3 has it in the path, as in /{tenant}/v1/tasks
 
 
 @pytest.mark.req("TENA-03", "TENA-05")
-@pytest.mark.parametrize("spelling", [KIND, KIND_REST, PROTO])
-@pytest.mark.parametrize(
-    ("told", "kind", "field"),
-    [
-        ({}, pb.SendMessageRequest, "tenant"),
-        ({"id": "t"}, pb.GetTaskRequest, "tenant"),
-        ({"id": "t"}, pb.CancelTaskRequest, "tenant"),
-        ({"id": "t"}, pb.SubscribeToTaskRequest, "tenant"),
-        ({}, pb.ListTasksRequest, "tenant"),
-        ({"id": "t"}, pb.GetTaskPushNotificationConfigRequest, "tenant"),
-        ({"id": "t"}, pb.DeleteTaskPushNotificationConfigRequest, "tenant"),
-        ({"id": "t"}, pb.ListTaskPushNotificationConfigsRequest, "tenant"),
-        ({"taskId": "t", "pushNotificationConfig": CONFIGURED}, pb.TaskPushNotificationConfig, "tenant"),
-        ({}, pb.GetExtendedAgentCardRequest, "tenant"),
-    ],
-)
-def test_a_tenant_is_refused_because_it_would_be_lost(spelling: Spelling, told: Any, kind: Any, field: str) -> None:
-    assert faults(spelling, {**told, "tenant": "acme"}, kind) == {field: TENANT_IN_PATH}
-    assert read(spelling, {**told, "tenant": None}, kind) == read(spelling, told, kind)
-
-
-@pytest.mark.req("TENA-03", "TENA-05")
 @pytest.mark.parametrize(
     ("spelling", "member"), [(KIND, "pushNotificationConfig"), (PROTO, "pushNotification")], ids=["kind", "proto"]
 )

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.v0_3 import cards
 from a2a_server.protocol.v0_3.cards import carry, superset
-from a2a_server.protocol.v0_3.requests import Options
+from a2a_server.protocol.v0_3.messages import Options
 
 Json = dict[str, Any]
 
@@ -68,57 +67,6 @@ def test_a_card_without_an_interface_of_0_3_has_no_0_3_form(version: str) -> Non
     assert refused.value.reason is Reason.VERSION_NOT_SUPPORTED
 
 
-SKILL = {"id": "s", "name": "S", "description": "D", "tags": ["t"], "examples": ["e"], "inputModes": ["a/b"]}
-SHARED = {
-    "name": "N",
-    "description": "D",
-    "version": "7",
-    "provider": {"url": "u:p", "organization": "O"},
-    "documentationUrl": "u:d",
-    "iconUrl": "u:i",
-    "defaultInputModes": ["text/plain"],
-    "defaultOutputModes": ["text/plain"],
-    "securitySchemes": {
-        "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}},
-        "flow": {
-            "oauth2SecurityScheme": {
-                "flows": {"clientCredentials": {"tokenUrl": "u:t", "scopes": {"read": "to read"}}},
-                "oauth2MetadataUrl": "u:m",
-            }
-        },
-        "tls": {"mtlsSecurityScheme": {}},
-    },
-}
-EXTENSION = {"uri": "x:y", "description": "D", "required": True, "params": {"k": [1.0]}}
-NEEDS = [{"schemes": {"key": {}, "flow": {"list": ["read"]}}}]
-
-
-@pytest.mark.req("LMAP-02")
-def test_a_whole_card() -> None:
-    card = SHARED | {
-        "supportedInterfaces": [{"url": "u:x", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"}],
-        "capabilities": {
-            "streaming": True,
-            "pushNotifications": False,
-            "extendedAgentCard": True,
-            "extensions": [EXTENSION],
-        },
-        "securityRequirements": NEEDS,
-        "skills": [SKILL | {"securityRequirements": NEEDS}],
-    }
-    legacy = SHARED | {
-        "protocolVersion": "0.3.0",
-        "url": "u:x",
-        "preferredTransport": "JSONRPC",
-        "additionalInterfaces": [{"url": "u:x", "transport": "JSONRPC"}],
-        "capabilities": {"streaming": True, "extensions": [EXTENSION]},
-        "supportsAuthenticatedExtendedCard": True,
-        "security": NEEDS,
-        "skills": [SKILL | {"security": NEEDS}],
-    }
-    assert MessageToDict(cards.downgrade(ParseDict(card, pb.AgentCard()))) == legacy
-
-
 # What 1.0 has and 0.3 has not; both are on the list of losses.
 ONLY_NEW = {"lf.a2a.v1.OAuthFlows": {"device_code"}, "lf.a2a.v1.AuthorizationCodeOAuthFlow": {"pkce_required"}}
 
@@ -170,42 +118,6 @@ def test_what_a_peer_sent_beyond_its_version_gets_no_meaning() -> None:
     carry(stranger, target)
     assert target.SerializeToString() == b""
     assert stranger.SerializeToString() == flows.SerializeToString()  # left as it was
-
-
-def test_every_object_gets_the_members_of_both() -> None:
-    card = {
-        "name": "N",
-        "supportedInterfaces": [{"url": "u:x"}],
-        "capabilities": {"streaming": True, "extendedAgentCard": False},
-        "securitySchemes": {"key": {"apiKeySecurityScheme": {"location": "header", "name": "K"}}},
-        "securityRequirements": [{"schemes": {"key": {"list": []}}}],
-        "skills": [{"id": "a", "securityRequirements": []}, {"id": "b"}],
-    }
-    legacy = {
-        "name": "N",
-        "url": "u:x",
-        "capabilities": {"streaming": True, "stateTransitionHistory": False},
-        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "K"}},
-        "security": [{"key": []}],
-        "skills": [{"id": "a", "security": []}, {"id": "b"}],
-    }
-    assert superset(card, legacy) == {
-        "name": "N",
-        "supportedInterfaces": [{"url": "u:x"}],
-        "url": "u:x",
-        "capabilities": {"streaming": True, "extendedAgentCard": False, "stateTransitionHistory": False},
-        "securitySchemes": {
-            "key": {
-                "apiKeySecurityScheme": {"location": "header", "name": "K"},
-                "type": "apiKey",
-                "in": "header",
-                "name": "K",
-            }
-        },
-        "securityRequirements": [{"schemes": {"key": {"list": []}}}],
-        "security": [{"key": []}],
-        "skills": [{"id": "a", "securityRequirements": [], "security": []}, {"id": "b"}],
-    }
 
 
 def test_where_both_have_a_value_1_0_is_right() -> None:

@@ -10,28 +10,6 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.domain.free_form import too_deep
 from a2a_server.protocol.v0_3 import messages
 
-Json = dict[str, Any]
-
-SAID = {"messageId": "m", "contextId": "c", "taskId": "t", "role": "ROLE_AGENT"}
-TASK = {"id": "t", "contextId": "c", "metadata": {"k": "v"}}
-
-
-def down(item: Json, *, last: bool = False) -> Json:
-    return MessageToDict(messages.downgrade_item(ParseDict(item, pb.StreamResponse()), raw_files=False, last=last))
-
-
-@pytest.mark.parametrize("state", ["TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_WORKING"])
-def test_final_is_what_the_caller_says_whatever_the_state(state: str) -> None:
-    item = {"statusUpdate": {"taskId": "t", "status": {"state": state}}}
-    assert down(item, last=True)["statusUpdate"]["final"] is True
-    assert "final" not in down(item)["statusUpdate"]
-
-
-def test_only_status_updates_are_final() -> None:
-    assert down({"task": TASK}, last=True) == {"task": TASK}
-    assert down({"message": SAID}, last=True) == {"message": SAID}
-    assert down({"artifactUpdate": {"taskId": "t"}}, last=True) == {"artifactUpdate": {"taskId": "t"}}
-
 
 @pytest.mark.parametrize(("state", "legacy"), [*zip(pb.TaskState.keys(), v03.TaskState.keys(), strict=True)])
 def test_states_differ_in_one_letter(state: str, legacy: str) -> None:

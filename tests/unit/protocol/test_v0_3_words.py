@@ -12,10 +12,9 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.domain import validation
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.v0_3.calls import CALLS
-from a2a_server.protocol.v0_3.requests import Options
-from a2a_server.protocol.v0_3.words import named, respell
+from a2a_server.protocol.v0_3.messages import Options
+from a2a_server.protocol.v0_3.words import respell
 
-SERVICE = v03.DESCRIPTOR.services_by_name["A2AService"]
 HOOK = {"authentication": {"credentials": "s" * 5_000}, "url": "nowhere", "token": "t" * 5_000}
 
 CASES: list[tuple[str, Any, Callable[..., None], dict[str, Any], list[str]]] = [
@@ -153,39 +152,7 @@ def test_words_are_those_of_0_3() -> None:
     assert spelled.violations == (Violation("x", told),)
 
 
-def test_every_rpc_has_its_words() -> None:
-    error = A2AError(Reason.INVALID_PARAMS, "2 fields", violations=[Violation("other", "no")])
-    for method in SERVICE.methods:
-        assert respell(error, CALLS[method.name].rpc).violations == error.violations
-
-
-def test_errors_bear_the_names_that_official_clients_know() -> None:
-    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": "t"}, retry_after=1.0)
-    said = named(error, "GetTask")
-    assert said.message == "TaskNotFoundError: No such task."
-    assert (said.reason, said.metadata, said.retry_after) == (error.reason, error.metadata, error.retry_after)
-    ours = A2AError(Reason.OVERLOADED, "Too many.")
-    assert named(ours, "GetTask").message == ours.message  # they have no name for it
-
-
 def test_their_names_are_those_of_the_sdk() -> None:
     theirs = {kind.__name__: number for kind, number in JSON_RPC_ERROR_CODE_MAP.items()}
     ours = {reason.sdk_type: reason.jsonrpc_code for reason in Reason if reason.sdk_type}
     assert ours == {name: number for name, number in theirs.items() if name != "JSONParseError"}
-
-
-@pytest.mark.req("LCRD-05")
-def test_a_card_that_is_not_offered_has_the_error_of_one_that_is_missing() -> None:
-    error = A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.", metadata={"a": "b"})
-    told = named(error, "GetExtendedAgentCard")
-    kind = "ExtendedAgentCardNotConfiguredError"
-    assert (told.reason, told.message) == (Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, f"{kind}: {error.message}")
-    assert told.metadata == {"a": "b"}
-    assert named(error, "GetTask").reason is error.reason
-
-
-def test_the_header_of_extensions_has_its_old_name() -> None:
-    error = A2AError(Reason.INVALID_PARAMS, "a2a-extensions: long", violations=[Violation("a2a-extensions", "long")])
-    told = respell(error, "GetAgentCard")
-    assert [fault.field for fault in told.violations] == ["x-a2a-extensions"]
-    assert told.message == "x-a2a-extensions: long"

@@ -15,7 +15,7 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call, Ending
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason, Violation
-from a2a_server.protocol.v0_3.requests import DEFAULT
+from a2a_server.protocol.v0_3.messages import DEFAULT
 from a2a_server.transport.grpc.servicer_v0_3 import Retellings
 from a2a_server.transport.options import Tls
 from a2a_server.transport.streams import OpenStreams

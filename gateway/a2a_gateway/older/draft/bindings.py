@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -26,16 +26,16 @@ from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
 from a2a_gateway.older.v0_3.answers import Ask, Speech, schemes_of_config, schemes_of_send
-from a2a_gateway.older.v0_3.bodies import check_new_id
+from a2a_gateway.older.v0_3.requests import check_new_id, parsed
 from a2a_gateway.requests import binding
 from a2a_gateway.requests.binding import merge
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Match, Table
 from a2a_proto import a2a_pb2, discovery_pb2
-from a2a_server.protocol.codec import Codec, loads
+from a2a_server.protocol.codec import Codec
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 from a2a_server.protocol.json_v1 import V1
-from a2a_server.protocol.names import JSON, NDJSON
+from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.spellings import snake
 from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
 
@@ -53,15 +53,13 @@ _SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
 _CREATE: Final = "CreateTaskPushNotificationConfig"
 
 _ID: Final = "configId"
-_IN_QUERY: Final[Mapping[str, str]] = MappingProxyType(
-    {_ID: "id", "config_id": "id", "tenant": "tenant"},
-)
+_IN_QUERY: Final[Mapping[str, str]] = MappingProxyType({_ID: "id", "config_id": "id", "tenant": "tenant"})
 """What the query may say beside a body, and the members of 1.0 that this is."""
 _AFTER: Final = "lastUpdatedAfter"
 _AFTERS: Final = frozenset({_AFTER, "last_updated_after"})
 
 
-class Request(NamedTuple):
+class DraftRequest(NamedTuple):
     """A request of 1.0."""
 
     message: Any
@@ -71,7 +69,7 @@ class Request(NamedTuple):
     """What its fields were called, where that depends on the request."""
 
 
-def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> Request:
+def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> DraftRequest:
     """Read a request; raise one `A2AError` that names what is wrong with it."""
     if not match.route.body:
         return _of_url(match, query, codec)
@@ -81,30 +79,30 @@ def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth:
     if name == _CREATE:
         check_new_id(said.get("id"), _ID)
     url: Any = V1.decode(said, kind)
-    value = _parsed(body, max_depth) if body else {}
+    value = parsed(body, max_depth) if body else {}
     request = of_value(name, value, codec.decode(value, kind))
     if faults := [Violation(_spelt(name, fault.field), fault.description) for fault in merge(request.message, url)]:
         refuse(faults)
     return request
 
 
-def of_value(rpc: str, value: Any, message: Any) -> Request:  # noqa: ANN401 - sound JSON, and what it means
+def of_value(rpc: str, value: Any, message: Any) -> DraftRequest:  # noqa: ANN401 - sound JSON, and what it means
     """What a whole request says, be it a body or `params`."""
     if rpc in _SENDS:
-        return Request(message, schemes_of_send(value))
+        return DraftRequest(message, schemes_of_send(value))
     if rpc != _CREATE:
-        return Request(message)
+        return DraftRequest(message)
     inner = value.get("config")
-    return Request(message, schemes_of_config(inner or value), _INNER_CONFIG if inner else CONFIG)
+    return DraftRequest(message, schemes_of_config(inner or value), _INNER_CONFIG if inner else CONFIG)
 
 
-def _of_url(match: Match, query: Query, codec: Codec) -> Request:
+def _of_url(match: Match, query: Query, codec: Codec) -> DraftRequest:
     said = _said(match, query)
     if times := [text for name, text in query if name in _AFTERS and match.route.method.name == "ListTasks"]:
         if len(times) > 1:
             refuse([Violation(_AFTER, f"is given {len(times)} times and takes one value")])
         said[_AFTER] = times[0]
-    return Request(codec.decode(said, GetMessageClass(match.route.method.input_type)))
+    return DraftRequest(codec.decode(said, GetMessageClass(match.route.method.input_type)))
 
 
 def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
@@ -114,13 +112,6 @@ def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyTyp
     if faults:
         refuse([Violation(names.get(fault.field, fault.field), fault.description) for fault in faults])
     return said
-
-
-def _parsed(body: bytes, max_depth: int) -> object:
-    try:
-        return loads(body, max_depth=max_depth)
-    except A2AError as error:
-        refuse([Violation("body", error.message)])
 
 
 def _spelt(rpc: str, field: str) -> str:
@@ -138,7 +129,7 @@ class DraftRest:
     speech: Speech
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         match, parameters, calls = self.table.match(request.method, path), query_of(query), self.speech.calls
         method, profile, options = match.route.method, calls.profile, calls.options
@@ -158,9 +149,6 @@ class DraftRest:
 
     def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
         return rest.refusal(self.speech.calls.profile, request, error)
-
-    def verbs(self, path: str) -> Sequence[str]:
-        return self.table.verbs(path)
 
     def is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""
@@ -209,5 +197,4 @@ class DraftJsonRpc:
         if method.server_streaming:
             return await self.speech.stream(ask, frames_of(request, envelope.request_id))
         told = await self.speech.answer(ask)
-        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, JSON, told.headers)
+        return jsonrpc.result(envelope.request_id, told)

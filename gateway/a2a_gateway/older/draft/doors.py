@@ -17,7 +17,7 @@ from a2a_gateway.calls import Calls, Told
 from a2a_gateway.cards.agent_card import CardWriter, doors_at, tenants_of
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.draft.bindings import A2A, CONFIG, DISCOVERY, DraftJsonRpc, DraftRest
-from a2a_gateway.older.draft.errors import CODES, DraftFailure
+from a2a_gateway.older.errors import DRAFT_CODES, DraftFailure
 from a2a_gateway.older.v0_3.answers import Ask, Speech
 from a2a_gateway.older.v0_3.doors import Place
 from a2a_gateway.profiles import Profile
@@ -44,7 +44,7 @@ PROFILE: Final = Profile(
     spoken="draft",
     codec=DRAFT.codec,
     last=DRAFT.last,
-    codes=CODES,
+    codes=DRAFT_CODES,
     failure=DraftFailure,
     refusal=_problem,
     # The call itself is one of 1.0; without saying so, servers that go by the letter would take it for one of 0.3.
@@ -82,11 +82,10 @@ class DraftDoors:
         if not path.startswith(f"{self._path}/"):
             return None
         inner = path.removeprefix(self._path)
-        serve = partial(self._serve, path=inner)
-        return Place(serve, self._rest.refusal, partial(self._rest.verbs, inner), partial(self._rest.is_public, inner))
-
-    async def _serve(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
-        return await self._rest(request, path, query)
+        serve = partial(self._rest, path=inner)
+        return Place(
+            serve, self._rest.refusal, partial(self._rest.table.verbs, inner), partial(self._rest.is_public, inner)
+        )
 
     async def _call(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         if request.method != "POST":

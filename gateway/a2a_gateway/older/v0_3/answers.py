@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
+from multidict import MultiMapping, istr
 
 from a2a_gateway.calls import NOTHING, Beside, Calls, Query, Told
 from a2a_gateway.errors import failure_of
@@ -24,7 +25,9 @@ from a2a_gateway.http.streams import StreamReply
 from a2a_gateway.upstream import CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded, refuse
-from a2a_server.protocol.names import SCHEMES
+from a2a_server.protocol.names import EXTENSIONS_HEADER, MEMBERS_URI, OLD_EXTENSIONS_HEADER, SCHEMES
+from a2a_server.protocol.v0_3.configs import JsonObject
+from a2a_server.protocol.v0_3.extras import KINDS, MEMBER
 from a2a_server.protocol.v0_3.words import Words, retold
 
 RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
@@ -51,6 +54,9 @@ class Ask(NamedTuple):
     """What its fields are called, where that depends on the request."""
 
 
+EXTENSIONS: Final = istr(OLD_EXTENSIONS_HEADER), istr(EXTENSIONS_HEADER)
+"""The headers for extensions, 0.3's own first."""
+
 Answering = Callable[["Speech", Ask], Awaitable[Told]]
 
 
@@ -69,10 +75,7 @@ class Speech:
     async def answer(self, ask: Ask) -> Told:
         """Make the call, or the calls, and write the answer."""
         try:
-            otherwise = self.otherwise.get(ask.method.name)
-            if otherwise is not None:
-                return await otherwise(self, ask)
-            return await self.calls.unary(ask.request, ask.query, ask.method, ask.message, beside=ask.beside)
+            return await self.otherwise.get(ask.method.name, _plainly)(self, ask)
         except (A2AError, StatusError) as error:
             raise self._respelled(error, ask) from None
 
@@ -87,6 +90,35 @@ class Speech:
     def _respelled(self, error: A2AError | StatusError, ask: Ask) -> A2AError | StatusError:
         said = self.calls.profile.words
         return error if said is None else retold(error, said, ask.path or self.paths.get(ask.method.name))
+
+
+class Speeches(NamedTuple):
+    """One spelling, with and without the members that one source alone has."""
+
+    plain: Speech
+    extras: Speech
+
+    def of(self, request: web.BaseRequest, message: Any, value: Any) -> Speech:  # noqa: ANN401 - a request of any type
+        """What the client reads: the extras, if it has used them in the JSON of its request or asks for them (XTRA-01).
+
+        To name the extension, or to use what it is carried by, means just that: official clients read nothing else.
+        """
+        if isinstance(message, pb.SendMessageRequest) and _uses_extras(value):
+            return self.extras
+        return self.extras if _asks_for_extras(request.headers) else self.plain
+
+
+def _asks_for_extras(headers: MultiMapping[str]) -> bool:
+    for name in EXTENSIONS:
+        if name in headers and any(MEMBERS_URI in map(str.strip, uris.split(",")) for uris in headers.getall(name)):
+            return True
+    return False
+
+
+def _uses_extras(send: JsonObject) -> bool:
+    """Whether a sound send makes such a request, or has parts of tools in a shape of their own."""
+    message = send.get("message") or {}
+    return message.get(MEMBER) is not None or any(part.get("kind") in KINDS for part in message.get("parts") or ())
 
 
 async def _plainly(speech: Speech, ask: Ask) -> Told:

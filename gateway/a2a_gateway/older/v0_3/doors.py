@@ -22,20 +22,27 @@ from a2a_gateway.calls import Calls, query_of, versions_asked
 from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply, set_headers
-from a2a_gateway.older.v0_3 import rest, speeches
-from a2a_gateway.older.v0_3.answers import OTHERWISE, Ask, Speech
+from a2a_gateway.http.streams import EventCache
+from a2a_gateway.older.errors import OldFailure
+from a2a_gateway.older.v0_3 import rest
+from a2a_gateway.older.v0_3.answers import EXTENSIONS, OTHERWISE, Ask, Speech, Speeches
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc
+from a2a_gateway.older.v0_3.requests import OldSpelling
 from a2a_gateway.older.v0_3.rest import OldRest
-from a2a_gateway.older.v0_3.speeches import profile
+from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.requests.headers import accepted_types
+from a2a_gateway.requests.headers import HeaderMap, accepted_types, plain_answer_type, plain_error_type
 from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
+from a2a_server.protocol.codec import Codec
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.json_v1 import V1
-from a2a_server.protocol.names import JSON
+from a2a_server.protocol.names import EXTENSIONS as EXTENSIONS_OF_1_0
+from a2a_server.protocol.names import JSON, OLD_EXTENSIONS, SPOKEN, VERSION
 from a2a_server.protocol.v0_3 import words
+from a2a_server.protocol.v0_3.json import Spelling, kind_json, proto_json
+from a2a_server.protocol.v0_3.words import Words, renamed
 
 _POST = ("OPTIONS", "POST")
 _OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{rest.PREFIX}.*").fullmatch
@@ -61,9 +68,9 @@ class OldDoors:
         self, calls: Calls, cards: Legacy, *, tenants: Iterable[str] = (), waits: bool = True, raw_files: bool = False
     ) -> None:
         """`waits`: what sends do that say nothing of it. `raw_files`: for JavaScript's clients (CONF-66)."""
-        self.jsonrpc = OldJsonRpc(speeches.jsonrpc(calls, cards, waits=waits))
+        self.jsonrpc = OldJsonRpc(_jsonrpc(calls, cards, waits=waits))
         """Serves at the URL of 1.0, too."""
-        spellings = speeches.rest(calls, cards, waits=waits, raw_files=raw_files)
+        spellings = _rest(calls, cards, waits=waits, raw_files=raw_files)
         self.table = rest.routes()
         self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
         self._tenants = {f"/{quote(tenant, safe='')}": tenant for tenant in tenants}
@@ -89,15 +96,71 @@ class OldDoors:
         return _OF_TENANTS(path) is not None
 
     def _place(self, path: str, tenant: str) -> Place:
-        async def serve(request: web.BaseRequest, query: str) -> web.StreamResponse:
-            return await self._rest(request, path, query, tenant)
-
+        serve = partial(self._rest, path=path, tenant=tenant)
         return Place(serve, self._rest.refusal, partial(self._rest.table.verbs, path))
 
     async def _serve_jsonrpc(self, request: web.BaseRequest, query: str, tenant: str) -> web.StreamResponse:
         if request.method != "POST":
             raise WrongVerb(_POST)
         return await self.jsonrpc(request, query, tenant)
+
+
+# -- each spelling, with calls of its own
+
+_RENAMED: Final = {OLD_EXTENSIONS: EXTENSIONS_OF_1_0}
+"""Headers that become metadata of another name."""
+_TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
+"""The call itself is one of 1.0; without saying so, servers that go by the letter would take it for one of 0.3."""
+
+
+def _jsonrpc(calls: Calls, cards: Legacy, *, waits: bool) -> Speeches:
+    def speech(*, extras: bool) -> Speech:
+        spelling = kind_json(wait=waits, extras=extras)
+        speaking = _speaking(calls, profile(spelling.codec, spelling.last, words.KIND, "A method with a slash"))
+        return Speech(speaking, _paths(words.IDS, spelling), cards.card_0_3, OTHERWISE)
+
+    return Speeches(speech(extras=False), speech(extras=True))
+
+
+def _rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mapping[OldSpelling, Speeches]:
+    def speech(spelling: Spelling, said: Words, card: Callable[[pb.AgentCard], bytes]) -> Speech:
+        speaking = _speaking(calls, profile(spelling.codec, spelling.last, said, "A path under /v1"))
+        return Speech(speaking, _paths(words.RENAMED, spelling), card, OTHERWISE)
+
+    plain, extras = (
+        speech(kind_json(rest=True, wait=waits, extras=extras), words.KIND, cards.card_0_3) for extras in (False, True)
+    )
+    proto = speech(proto_json(wait=waits, raw_files=raw_files), words.PROTO, cards.card_0_3_both)
+    return {"kind": Speeches(plain, extras), "proto": Speeches(proto, proto)}
+
+
+def profile(codec: Codec, last: Codec, said: Words, signs: str) -> Profile:
+    """What is particular about 0.3 in JSON, whatever its spelling."""
+    return Profile(
+        spoken="0.3",
+        codec=codec,
+        last=last,
+        codes="1.0.0",
+        failure=OldFailure,
+        unary=plain_answer_type,
+        refusal=plain_error_type,
+        extensions=EXTENSIONS,
+        metadata=_TOLD,
+        accepts="0.3",
+        signs=signs,
+        words=said,
+    )
+
+
+def _paths(renames: Mapping[str, words.Renames], spelling: Spelling) -> Mapping[str, Words]:
+    sends = dict.fromkeys(("SendMessage", "SendStreamingMessage"), spelling.sent)
+    return {**{rpc: partial(renamed, rules=rules) for rpc, rules in renames.items()}, **sends}
+
+
+def _speaking(calls: Calls, spoken: Profile) -> Calls:
+    options = calls.options
+    header_map = HeaderMap(options.forward_headers, options.forward_well_known, _RENAMED)
+    return replace(calls, profile=spoken, events=EventCache(spoken.codec, spoken.last), header_map=header_map)
 
 
 # -- cards of 0.2
@@ -145,13 +208,7 @@ class OldCards:
 
     def verbs(self, path: str) -> Sequence[str]:
         """What a path answers to; nothing if it is none of these."""
-        try:
-            self.table.match("OPTIONS", path)
-        except WrongVerb as known:
-            return known.allow
-        except Unknown:
-            pass
-        return ()
+        return self.table.verbs(path) if self.table.has(path) else ()
 
     def is_public(self, path: str) -> bool:
         """Whether any page may read what is there (CONF-77)."""

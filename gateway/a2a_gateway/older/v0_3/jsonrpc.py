@@ -17,8 +17,7 @@ from a2a_gateway import jsonrpc
 from a2a_gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
-from a2a_gateway.older.v0_3.answers import RPCS, Ask, schemes_of_config, schemes_of_send, without_tenant
-from a2a_gateway.older.v0_3.speeches import Speeches
+from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speeches, schemes_of_config, schemes_of_send, without_tenant
 from a2a_gateway.requests.headers import accepted_types
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, SSE
@@ -119,8 +118,7 @@ class OldJsonRpc:
         if method.rpc.server_streaming:
             return await speech.stream(ask, frames_of(request, envelope.request_id))
         told = await speech.answer(ask)
-        text = b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (envelope.request_id, told.json)
-        return Reply(text, JSON, told.headers)
+        return jsonrpc.result(envelope.request_id, told)
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
         return jsonrpc.refusal(self.speeches.plain.calls.profile, error, request_id)

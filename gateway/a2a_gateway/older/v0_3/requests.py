@@ -1,27 +1,30 @@
-"""REST's requests of 0.3 as those of 1.0: resource names become members of JSON in 0.3's spelling (LRES-05, -06).
+"""REST's requests of 0.3 as those of 1.0: resource names become members of JSON in 0.3's spelling.
 
 What the path, the query and the body say becomes one JSON value, which the codec judges. All that is said twice must be
-the same.
+the same (LRES-06, LGRP-02), and a body that is in both spellings is refused (LRES-05, CONF-27).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.calls import NOTHING, Beside, Query
 from a2a_gateway.older.v0_3.answers import RPCS, schemes_of_config, schemes_of_send
-from a2a_gateway.older.v0_3.bodies import OldSpelling, agree, named, new_config, object_of, spelling_of
 from a2a_gateway.requests import binding
 from a2a_gateway.routing.table import Match, wildcards
 from a2a_server.protocol.codec import loads
+from a2a_server.protocol.codec.faults import shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
-from a2a_server.protocol.v0_3.names import task_of
+from a2a_server.protocol.v0_3.configs import PATH, QUERY, JsonObject
+from a2a_server.protocol.v0_3.names import A_SEGMENT, A_TASK, task_of
 from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
+
+OldSpelling = Literal["kind", "proto"]
 
 MOST_TASKS: Final = 100
 """How many tasks a list has when the client says nothing; what follows is linked (LRES-08)."""
@@ -29,21 +32,15 @@ MOST_TASKS: Final = 100
 _NAMES: Final = frozenset({"name", "parent"})
 
 
-def nothing(_: Any) -> Beside:  # noqa: ANN401 - JSON
-    return NOTHING
-
-
-class Request(NamedTuple):
+class OldRequest(NamedTuple):
     """A request of 1.0, as 0.3 spells it."""
 
     rpc: MethodDescriptor
-    value: Any
+    value: Any  # JSON
     spelling: OldSpelling | None = None
     """The spelling of the body; None: it could be either."""
-    beside: Callable[[Any], Beside] = nothing
+    beside: Callable[[Any], Beside] = lambda _: NOTHING
     """What a sound value says that the request has no room for."""
-    prefix: str = ""
-    """Where in the body the value was."""
     path: Words | None = None
     """What its fields are called, where that depends on the body."""
 
@@ -53,80 +50,177 @@ class _Asked(NamedTuple):
 
     ids: Sequence[str]
     """What the path says, in place of its wildcards."""
-    said: Mapping[str, object]
+    said: Mapping[str, Any]
     """What else the URL says."""
-    body: Any
+    body: Any  # JSON
 
 
-class _Way(NamedTuple):
-    rpc: MethodDescriptor
-    read: Callable[[MethodDescriptor, _Asked], Request]
-
-
-def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: int) -> Request:
+def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: int) -> OldRequest:
     """Read a request; what its parts say is checked as far as they could contradict each other."""
     faults: list[Violation] = []
     said = binding.url_values(match, query, faults)
-    value = _parsed(body, max_depth) if body and match.route.body else None
+    value = parsed(body, max_depth) if body and match.route.body else None
     if faults:
         refuse(faults)
     rpc, read = _WAYS[match.route.method.name]
-    return read(rpc, _Asked(wildcards(match.route.template, path), said, value))
+    return read(RPCS[rpc], _Asked(wildcards(match.route.template, path), said, value))
 
 
-def _parsed(body: bytes, max_depth: int) -> object:
+def parsed(body: bytes, max_depth: int) -> object:
     try:
         return loads(body, max_depth=max_depth)
     except A2AError as error:
         refuse([Violation("body", error.message)])
 
 
-def _send(rpc: MethodDescriptor, asked: _Asked) -> Request:
+def _send(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     body = {} if asked.body is None else asked.body
-    return Request(rpc, body, spelling_of(body), schemes_of_send)
+    return OldRequest(rpc, body, spelling_of(body), schemes_of_send)
 
 
-def _of_task(rpc: MethodDescriptor, asked: _Asked) -> Request:
+def _of_task(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     """The body may repeat the name, and have metadata."""
     body, [task_id] = object_of(asked.body), asked.ids
     agree({"the path": task_id, "id": body.get("id"), "name": named(body, "name", task_of)})
     said = {name: value for name, value in {**body, **asked.said}.items() if name not in _NAMES}
-    return Request(rpc, {**said, "id": task_id})
+    return OldRequest(rpc, {**said, "id": task_id})
 
 
-def _of_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
+def _of_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     task_id, config_id = asked.ids
-    return Request(rpc, {"id": task_id, "pushNotificationConfigId": config_id})
+    return OldRequest(rpc, {"id": task_id, "pushNotificationConfigId": config_id})
 
 
-def _new_config(rpc: MethodDescriptor, asked: _Asked) -> Request:
-    [task_id] = asked.ids
-    config = new_config(object_of(asked.body), task_id, asked.said.get("configId"))
-    rules = config_renames(config.prefix, task_id="parent", id="config_id")
-    return Request(rpc, config.value, config.spelling, schemes_of_config, config.prefix, partial(renamed, rules=rules))
+def _new_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
+    body, [task_id], config_id = object_of(asked.body), asked.ids, asked.said.get("configId")
+    check_new_id(config_id, "configId")
+    held = body.get("config")
+    rules = config_renames("" if held is None else "config.", task_id="parent", id="config_id")
+    spelling = spelling_of(body) or ("proto" if body.get("parent") is not None else None)
+    value = {**body, PATH: task_id, QUERY: config_id}
+    return OldRequest(rpc, value, spelling, _schemes_of_config, partial(renamed, rules=rules))
 
 
-def _list(rpc: MethodDescriptor, asked: _Asked) -> Request:
-    return Request(rpc, {"pageSize": MOST_TASKS, **asked.said})
+def _schemes_of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
+    return schemes_of_config(value.get("config") or value)
 
 
-def _card(rpc: MethodDescriptor, _: _Asked) -> Request:
-    return Request(rpc, {})
+def _list(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
+    return OldRequest(rpc, {"pageSize": MOST_TASKS, **asked.said})
 
 
-_WAYS: Final[Mapping[str, _Way]] = MappingProxyType(
+_WAYS: Final[Mapping[str, tuple[str, Callable[[MethodDescriptor, _Asked], OldRequest]]]] = MappingProxyType(
     {
-        "SendMessage": _Way(RPCS["SendMessage"], _send),
-        "SendStreamingMessage": _Way(RPCS["SendStreamingMessage"], _send),
-        "GetTask": _Way(RPCS["GetTask"], _of_task),
-        "CancelTask": _Way(RPCS["CancelTask"], _of_task),
-        "TaskSubscription": _Way(RPCS["SubscribeToTask"], _of_task),
-        "CreateTaskPushNotificationConfig": _Way(RPCS["CreateTaskPushNotificationConfig"], _new_config),
-        "GetTaskPushNotificationConfig": _Way(RPCS["GetTaskPushNotificationConfig"], _of_config),
-        "DeleteTaskPushNotificationConfig": _Way(RPCS["DeleteTaskPushNotificationConfig"], _of_config),
-        "ListTaskPushNotificationConfig": _Way(RPCS["ListTaskPushNotificationConfigs"], _of_task),
-        "GetAgentCard": _Way(RPCS["GetExtendedAgentCard"], _card),
-        "ListTasks": _Way(RPCS["ListTasks"], _list),
+        "SendMessage": ("SendMessage", _send),
+        "SendStreamingMessage": ("SendStreamingMessage", _send),
+        "GetTask": ("GetTask", _of_task),
+        "CancelTask": ("CancelTask", _of_task),
+        "TaskSubscription": ("SubscribeToTask", _of_task),
+        "CreateTaskPushNotificationConfig": ("CreateTaskPushNotificationConfig", _new_config),
+        "GetTaskPushNotificationConfig": ("GetTaskPushNotificationConfig", _of_config),
+        "DeleteTaskPushNotificationConfig": ("DeleteTaskPushNotificationConfig", _of_config),
+        "ListTaskPushNotificationConfig": ("ListTaskPushNotificationConfigs", _of_task),
+        "GetAgentCard": ("GetExtendedAgentCard", lambda rpc, _: OldRequest(rpc, {})),
+        "ListTasks": ("ListTasks", _list),
     }
 )
 """By the route's RPC: that of 0.3, or of 1.0 where 0.3 has none."""
+
+
+# -- which spelling a body is in
+
+_SPELT: Final[Mapping[OldSpelling, str]] = {"kind": "in the JSON schema", "proto": "in the proto"}
+# The first clue that there is decides, so that the others are the ones that are wrong.
+_IN_MESSAGE: Final[Mapping[str, OldSpelling]] = {"parts": "kind", "content": "proto", "kind": "kind"}
+_ROLES: Final[Mapping[object, OldSpelling]] = {
+    "user": "kind",
+    "agent": "kind",
+    "ROLE_USER": "proto",
+    "ROLE_AGENT": "proto",
+}
+_IN_CONFIG: Final[Mapping[str, OldSpelling]] = {"taskId": "kind", "task_id": "kind", "name": "proto"}
+
+
+class _Clue(NamedTuple):
+    field: str
+    tells: OldSpelling
+
+
+def spelling_of(value: object) -> OldSpelling | None:
+    """Tell by the body of a send or of a push config; None: from what it has it could be either.
+
+    Looks only at what a sound body must have. What is foreign deeper inside is for the codec to refuse.
+    """
+    clues = [*_clues(value)]
+    if not clues:
+        return None
+    first = clues[0]
+    if wrong := [clue for clue in clues if clue.tells != first.tells]:
+        other, own = _SPELT[wrong[0].tells], _SPELT[first.tells]
+        text = f"is spelt as {other} of 0.3, but {first.field} as {own}; a body must keep to one of them"
+        refuse([Violation(clue.field, text) for clue in wrong])
+    return first.tells
+
+
+def _clues(value: object) -> Iterator[_Clue]:
+    if type(value) is not dict:
+        return
+    yield from _of_message("message", value.get("message"))
+    yield from _of_message("request", value.get("request"))  # so called in the proto, though not in its JSON
+    yield from _members("", _IN_CONFIG, value)
+    if type(config := value.get("config")) is dict:
+        yield from _members("config.", _IN_CONFIG, config)
+
+
+def _of_message(path: str, message: object) -> Iterator[_Clue]:
+    if type(message) is not dict:
+        return
+    yield from _members(f"{path}.", _IN_MESSAGE, message)
+    role = message.get("role")
+    if type(role) is str and role in _ROLES:
+        yield _Clue(f"{path}.role", _ROLES[role])
+
+
+def _members(path: str, names: Mapping[str, OldSpelling], value: Mapping[str, object]) -> Iterator[_Clue]:
+    return (_Clue(path + name, tells) for name, tells in names.items() if value.get(name) is not None)
+
+
+# -- names and ids
+
+
+def check_new_id(value: object, place: str) -> None:
+    """Refuse an id, if one is said, of which no name can be made (LGRP-02)."""
+    if isinstance(value, str) and (not value or "/" in value):
+        refuse([Violation(place, f"must be {A_SEGMENT}, got {shown(value)}")])
+
+
+def object_of(value: object, name: str = "body") -> JsonObject:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        refuse([Violation(name, f"must be an object, got {shown(value)}")])
+    return value
+
+
+def named(value: JsonObject, member: str, read: Callable[[str], str]) -> object:
+    """The task in the name that a member is, if it is there."""
+    name = value.get(member)
+    if name is None or name == "":
+        return None
+    try:
+        return read(name if isinstance(name, str) else "")
+    except ValueError:
+        refuse([Violation(member, f"must be {A_TASK}, got {shown(name)}")])
+
+
+def agree(told: Mapping[str, object]) -> object:
+    """What all places say that say anything, by the names of the places."""
+    said = {place: value for place, value in told.items() if value not in (None, "")}
+    first, right = next(iter(said.items()), ("", None))
+    if faults := [
+        Violation(place, f"says {shown(value)} where {first} says {shown(right)}; both must be the same")
+        for place, value in said.items()
+        if value != right
+    ]:
+        refuse(faults)
+    return right

@@ -14,17 +14,14 @@ from a2a_gateway import rest
 from a2a_gateway.calls import Calls, Query, Told, query_of, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import HeaderPairs, Reply
-from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, without_tenant
-from a2a_gateway.older.v0_3.bodies import OldSpelling
-from a2a_gateway.older.v0_3.requests import Request, request_of
-from a2a_gateway.older.v0_3.speeches import Speeches
+from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, Speeches, without_tenant
+from a2a_gateway.older.v0_3.requests import OldRequest, OldSpelling, request_of
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
 from a2a_gateway.routing.template import parse
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.errors import A2AError, Violation, refuse
 from a2a_server.protocol.names import NDJSON
 
 _SERVICE: Final = v03.DESCRIPTOR.services_by_name["A2AService"]
@@ -50,7 +47,7 @@ class OldRest:
     """The spelling of answers to requests that have none themselves."""
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str, tenant: str = "") -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest, query: str, path: str, tenant: str = "") -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         match, calls = self.table.match(request.method, path), self._calls
         parameters = without_tenant(query_of(query), tenant)
@@ -78,13 +75,8 @@ class OldRest:
         return self.speeches[self.default].plain.calls
 
 
-def _message(speech: Speech, wanted: Request, tenant: str) -> Any:  # noqa: ANN401 - a request of any type
-    try:
-        message: Any = speech.calls.profile.codec.decode(wanted.value, GetMessageClass(wanted.rpc.input_type))
-    except A2AError as error:
-        if not wanted.prefix:
-            raise
-        refuse([Violation(wanted.prefix + fault.field, fault.description) for fault in error.violations])
+def _message(speech: Speech, wanted: OldRequest, tenant: str) -> Any:  # noqa: ANN401 - a request of any type
+    message: Any = speech.calls.profile.codec.decode(wanted.value, GetMessageClass(wanted.rpc.input_type))
     if tenant:
         message.tenant = tenant
     return message
