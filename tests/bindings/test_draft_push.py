@@ -60,11 +60,6 @@ async def test_push_configs_live_on_their_paths(where: Where, tenant: str, form:
             {"pushNotificationConfig.id": 'is "w1" in the URL and "w2" in the body; they must be the same'},
         ),
         (
-            "",
-            {"name": "w1", "pushNotificationConfig": HOOK},
-            {"name": 'must be a name such as "tasks/{id}/pushNotificationConfigs/{config id}", got "w1"'},
-        ),
-        (
             "?configId=a&configId=b",
             {"pushNotificationConfig": HOOK},
             {"configId": "is given 2 times and takes one value"},

@@ -88,6 +88,10 @@ def wrong(**fields: Any) -> v03.SendMessageRequest:
     return request
 
 
+def hooked(**fields: Any) -> v03.SendMessageRequest:
+    return tell(configuration={"push_notification": v03.PushNotificationConfig(**{"url": URL, **fields})})
+
+
 TEXT = [v03.Part(text="x")]
 USER: Any = v03.ROLE_USER
 GOOD: dict[str, Any] = {"message_id": "m", "role": USER, "content": TEXT}
@@ -110,28 +114,13 @@ GOOD: dict[str, Any] = {"message_id": "m", "role": USER, "content": TEXT}
             {"request.role", "request.content[1].file", "request.content[2].data.data"},
         ),
         (tell(configuration={"history_length": -1}), {"configuration.history_length"}),
+        (hooked(url="x"), {"configuration.push_notification.url"}),
         (
-            tell(configuration={"push_notification": v03.PushNotificationConfig(url="x")}),
-            {"configuration.push_notification.url"},
-        ),
-        (
-            tell(
-                configuration={
-                    "push_notification": v03.PushNotificationConfig(
-                        url=URL, authentication=v03.AuthenticationInfo(credentials="s3cr3t")
-                    )
-                }
-            ),
+            hooked(authentication={"credentials": "s3cr3t"}),
             {"configuration.push_notification.authentication.schemes"},
         ),
         (
-            tell(
-                configuration={
-                    "push_notification": v03.PushNotificationConfig(
-                        url=URL, authentication=v03.AuthenticationInfo(schemes=["not a token"])
-                    )
-                }
-            ),
+            hooked(authentication={"schemes": ["not a token"]}),
             {"configuration.push_notification.authentication.schemes"},
         ),
     ],
@@ -348,18 +337,7 @@ async def test_the_unexpected_reveals_nothing() -> None:
 # -- tenants
 
 
-TENANTS = {
-    "SendMessage": 4,
-    "SendStreamingMessage": 4,
-    "GetTask": 3,
-    "CancelTask": 2,
-    "TaskSubscription": 2,
-    "CreateTaskPushNotificationConfig": 4,
-    "GetTaskPushNotificationConfig": 2,
-    "ListTaskPushNotificationConfig": 4,
-    "DeleteTaskPushNotificationConfig": 2,
-    "GetAgentCard": 1,
-}
+TENANTS = dict(zip(RPCS, (4, 4, 3, 2, 2, 4, 2, 4, 2, 1), strict=True))
 """Where clients of the draft put it, whose service has 0.3's name."""
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Extension
 from tests.bindings.actors import Gate, begun, waiting
-from tests.support.door_old import WHERE, Where, kinds, old_serving, say, texts
+from tests.support.door_old import WHERE, Where, extended, kinds, old_serving, say, texts
 from tests.support.house import MOST_CONFIGS
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
@@ -21,11 +20,6 @@ SHOWN = {"url": URL, "token": "****"}
 CONFIG = "tasks/pushNotificationConfig"
 
 pytestmark = pytest.mark.parametrize("where", WHERE)
-
-
-def extended(card: pb.AgentCard, _: object) -> pb.AgentCard:
-    card.skills.add(id="secret", name="Secret", description="Not for all.", tags=["test"])
-    return card
 
 
 @pytest.mark.req("LRPC-01", "LRPC-02", "LRPC-03", "LRPC-08")

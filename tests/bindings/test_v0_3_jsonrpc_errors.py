@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 
 from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.test_http_errors import Refusing, RefusingLate
-from tests.support.door_old import WHERE, OldClient, Where, old_serving, request, say, tell
-from tests.support.doors import http_door
+from tests.support.door_old import WHERE, Where, old_gateway, old_serving, request, say, tell
 from tests.support.errors_table import NAMES, ROWS, STANDARD, Row
 from tests.support.stage import Stage
 
@@ -51,12 +47,6 @@ INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 BAD = "type.googleapis.com/google.rpc.BadRequest"
 
 
-@asynccontextmanager
-async def refusing(upstream: Refusing) -> AsyncIterator[OldClient]:
-    async with http_door(upstream, old=True) as door, aiohttp.ClientSession() as session:
-        yield OldClient(session, door.base)
-
-
 # -- every row of the catalogue
 
 
@@ -70,7 +60,7 @@ def explained(row: Row) -> str:
 async def test_jsonrpc_says_every_error_in_the_words_of_0_3(row: Row) -> None:
     error = A2AError(Reason[row.reason], "Said so.", metadata={"taskId": "t"})
     for upstream in (Refusing(error), RefusingLate(error)):
-        async with refusing(upstream) as client:
+        async with old_gateway(upstream) as client:
             for method in METHODS if type(upstream) is Refusing else ("message/stream", "tasks/resubscribe"):
                 if method == METHODS[-1] and row.reason == "UNSUPPORTED_OPERATION":
                     continue  # which means there what test_a_card_that_is_not_declared… says
@@ -97,7 +87,7 @@ async def test_rest_says_every_error_with_the_numbers_first_published(row: Row) 
         }
     ]
     for upstream in (Refusing(error), RefusingLate(error)):
-        async with refusing(upstream) as client:
+        async with old_gateway(upstream) as client:
             asked: list[tuple[Any, ...]] = [
                 ("POST", "/v1/message:stream", tell()),
                 ("GET", "/v1/tasks/t:subscribe"),
@@ -128,7 +118,7 @@ async def test_rest_says_every_error_with_the_numbers_first_published(row: Row) 
 async def test_a_card_that_is_not_declared_is_not_configured() -> None:
     text = "The agent has no card for callers with credentials."
     data = {"reason": "EXTENDED_AGENT_CARD_NOT_CONFIGURED"}
-    async with refusing(Refusing(A2AError(Reason.UNSUPPORTED_OPERATION, "No such card."))) as client:
+    async with old_gateway(Refusing(A2AError(Reason.UNSUPPORTED_OPERATION, "No such card."))) as client:
         error = await client.fault(METHODS[-1])
         assert error == {"code": -32007, "message": f"{MESSAGES[-32007]}: {text}", "data": data}
         told = await client.refused("GET", "/v1/card")
@@ -161,7 +151,7 @@ async def test_real_errors_of_a_real_server(where: Where) -> None:
 @pytest.mark.req("LRPC-01", "LRPC-07")
 @pytest.mark.parametrize("method", ["tasks/list", "message/Send", "tasks/send", "tasks/sendSubscribe", "/", "a/b/c"])
 async def test_an_unknown_method_is_told_which_there_are(method: str) -> None:
-    async with refusing(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
+    async with old_gateway(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
         error = await client.fault(method, {})
     text = f'"{method}" is none of those of A2A 0.3: {", ".join(METHODS)}'
     assert error == {
@@ -176,7 +166,7 @@ async def test_an_unknown_method_is_told_which_there_are(method: str) -> None:
     ("path", "headers"), [("/", {"a2a_version": "0.3"}), ("/", {"a2a_version": "0.3.0"}), ("/?A2A-Version=0.3", {})]
 )
 async def test_so_is_a_method_of_nobody_if_0_3_is_spoken(path: str, headers: dict[str, str]) -> None:
-    async with refusing(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
+    async with old_gateway(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
         error = await client.fault("frobnicate", {}, path=path, **headers)
         text = f'"frobnicate" is none of those of A2A 0.3: {", ".join(METHODS)}'
         assert (error["code"], error["message"]) == (-32601, f"Method not found: method: {text}")
@@ -190,7 +180,7 @@ async def test_so_is_a_method_of_nobody_if_0_3_is_spoken(path: str, headers: dic
 async def test_a_method_of_0_3_contradicts_every_other_version(version: str) -> None:
     text = f'A method with a slash is A2A 0.3, but A2A-Version says "{version}"; leave it out, or say 0.3.'
     data = {"reason": "VERSION_NOT_SUPPORTED", "requestedVersion": version, "supportedVersions": "0.3"}
-    async with refusing(Refusing(A2AError(Reason.TASK_NOT_FOUND, "Called."))) as client:
+    async with old_gateway(Refusing(A2AError(Reason.TASK_NOT_FOUND, "Called."))) as client:
         for path, headers in (("/", {"a2a_version": version}), (f"/?A2A-Version={version}", {})):
             error = await client.fault("tasks/get", {"id": "t"}, path=path, **headers)
             assert error == {"code": -32009, "message": text, "data": data}
@@ -203,7 +193,7 @@ async def test_a_method_of_0_3_contradicts_every_other_version(version: str) -> 
 @pytest.mark.req("VERS-01", "VERS-04", "VERS-06")
 @pytest.mark.parametrize("version", ["0.3", "0.3.0", " 0.3 ", "0.3.99", ""])
 async def test_0_3_may_be_named_and_need_not_be(version: str) -> None:
-    async with refusing(Refusing(A2AError(Reason.TASK_NOT_FOUND, "Called."))) as client:
+    async with old_gateway(Refusing(A2AError(Reason.TASK_NOT_FOUND, "Called."))) as client:
         assert (await client.fault("tasks/get", {"id": "t"}, a2a_version=version))["code"] == -32001
         assert (await client.refused("GET", "/v1/tasks/t", a2a_version=version))["code"] == 404
         assert (await client.refused("GET", "/v1/tasks/t?A2A-Version=0.3"))["code"] == 404
@@ -224,7 +214,7 @@ async def test_a_method_of_1_0_contradicts_0_3_in_the_shape_of_1_0() -> None:
 
 @pytest.mark.req("JRPC-04", "LRPC-07")
 async def test_an_envelope_is_refused_in_the_shape_of_the_version_that_it_is_of() -> None:
-    async with refusing(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
+    async with old_gateway(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
         old = {"method": "tasks/get"}
         for body, code, headers in (
             ({"jsonrpc": "1.0", "id": 1, **old}, -32600, {}),
@@ -251,11 +241,11 @@ async def test_an_envelope_is_refused_in_the_shape_of_the_version_that_it_is_of(
 @pytest.mark.req("LRPC-07", "ERRS-06")
 async def test_who_may_not_and_who_is_too_many_are_told_at_the_level_of_http() -> None:
     refusal = A2AError(Reason.UNAUTHENTICATED, "Who?", metadata={"challenge": "Bearer"})
-    async with refusing(Refusing(refusal)) as client:
+    async with old_gateway(Refusing(refusal)) as client:
         for answer in (await client.post(request("tasks/get", {"id": "t"})), await client.rest("GET", "/v1/tasks/t")):
             assert answer.status == 401
             assert answer.headers["WWW-Authenticate"] == "Bearer"
-    async with refusing(Refusing(A2AError(Reason.OVERLOADED, "Later.", retry_after=2))) as client:
+    async with old_gateway(Refusing(A2AError(Reason.OVERLOADED, "Later.", retry_after=2))) as client:
         for answer in (await client.post(request("tasks/get", {"id": "t"})), await client.rest("GET", "/v1/tasks/t")):
             assert answer.status == 429
             assert answer.headers["Retry-After"] == "2"
@@ -263,7 +253,7 @@ async def test_who_may_not_and_who_is_too_many_are_told_at_the_level_of_http() -
 
 @pytest.mark.req("LRPC-07", "ERRS-07")
 async def test_what_nobody_meant_for_a_client_is_an_incident() -> None:
-    async with refusing(Refusing(RuntimeError("/etc/secret"))) as client:
+    async with old_gateway(Refusing(RuntimeError("/etc/secret"))) as client:
         error = await client.fault("tasks/get", {"id": "t"})
         assert error["code"] == -32603
         assert error["message"] == "Internal error"

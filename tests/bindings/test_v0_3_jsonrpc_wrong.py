@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from tests.bindings.test_http_errors import Refusing
-from tests.bindings.test_v0_3_jsonrpc_errors import HOOK, METHODS, PARAMS, refusing
-from tests.support.door_old import WHERE, OldClient, Where, old_serving, say
+from tests.bindings.test_v0_3_jsonrpc_errors import HOOK, METHODS, PARAMS
+from tests.support.door_old import WHERE, Where, old_gateway, old_serving, say
 from tests.support.door_upstream import Scripted
-from tests.support.doors import http_door
 from tests.support.stage import Stage
 
 
@@ -102,7 +98,7 @@ NAMED = {"task_id": "id", "id": "pushNotificationConfigId"}
 async def test_what_the_server_complains_of_is_spelt_for_the_client(method: str, fields: dict[str, str]) -> None:
     for one, shown in fields.items():
         error = A2AError(Reason.INVALID_PARAMS, f"{one}: is wrong", violations=[Violation(one, "is wrong")])
-        async with refusing(Refusing(error)) as client:
+        async with old_gateway(Refusing(error)) as client:
             told = await client.fault(method, PARAMS[method])
         assert told["message"] == f"Invalid parameters: {shown}: is wrong"
         assert violations(told) == {shown: "is wrong"}
@@ -122,19 +118,13 @@ async def test_an_id_beside_a_config_is_not_replaced_by_another(where: Where) ->
 # -- tenants
 
 
-@asynccontextmanager
-async def tenanted(upstream: Scripted) -> AsyncIterator[OldClient]:
-    async with http_door(upstream, old=True, tenants=["acme"]) as door, aiohttp.ClientSession() as session:
-        yield OldClient(session, door.base)
-
-
 @pytest.mark.req("TENA-03", "TENA-05")
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_tenant_among_the_params_is_refused(method: str) -> None:
     """0.3 says it by the path; to ignore it would be a call in another tenant's space."""
     said = "is A2A 1.0's; 0.3 has it in the path, as in /{tenant}/v1/tasks or /{tenant}/"
     upstream = Scripted()
-    async with tenanted(upstream) as client:
+    async with old_gateway(upstream, tenants=["acme"]) as client:
         for path in ("/", "/acme/"):
             error = await client.fault(method, {**PARAMS[method], "tenant": "zz"}, path=path)
             assert (error["code"], violations(error)) == (-32602, {"tenant": said})
@@ -145,7 +135,7 @@ async def test_a_tenant_among_the_params_is_refused(method: str) -> None:
 async def test_so_is_another_one_in_the_query() -> None:
     said = "is A2A 1.0's in the query; 0.3 has it in the path, as in /{tenant}/v1/tasks"
     upstream = Scripted(pb.Task(id="t"))
-    async with tenanted(upstream) as client:
+    async with old_gateway(upstream, tenants=["acme"]) as client:
         for path in ("/?tenant=acme", "/acme/?tenant=zz"):
             error = await client.fault("tasks/get", {"id": "t"}, path=path)
             assert (error["code"], violations(error)) == (-32602, {"tenant": said})

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.options import GatewayOptions
-from tests.support.door_old import WHERE, Where, kinds, old_serving, say, tell, texts
+from tests.support.door_old import WHERE, Where, extended, kinds, old_serving, say, tell, texts
 from tests.support.doors import OPTIONS
 from tests.support.house import CallRules, Tenants
 from tests.support.stage import Stage
@@ -17,11 +17,6 @@ from tests.support.world import ByHeader
 KIND_DEFAULT = GatewayOptions(legacy_json="kind", forward_headers=OPTIONS.forward_headers)
 
 pytestmark = pytest.mark.parametrize("where", WHERE)
-
-
-def extended(card: pb.AgentCard, _: object) -> pb.AgentCard:
-    card.skills.add(id="secret", name="Secret", description="Not for all.", tags=["test"])
-    return card
 
 
 @pytest.mark.req("LRES-01", "LRES-02", "LRES-04", "LRES-05")

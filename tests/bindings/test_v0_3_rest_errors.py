@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from tests.bindings.test_http_errors import Refusing
-from tests.support.door_old import OldClient, say, tell
+from tests.support.door_old import OldClient, old_gateway, say, tell
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
 from tests.support.http import get, once
@@ -25,8 +24,8 @@ CONFIGS = "/v1/tasks/t/pushNotificationConfigs"
 @asynccontextmanager
 async def scripted(answer: Any = None, **chosen: Any) -> AsyncIterator[tuple[Scripted, OldClient]]:
     upstream = Scripted(answer)
-    async with http_door(upstream, old=True, **chosen) as door, aiohttp.ClientSession() as session:
-        yield upstream, OldClient(session, door.base)
+    async with old_gateway(upstream, **chosen) as client:
+        yield upstream, client
 
 
 def violations(error: Any) -> dict[str, str]:
@@ -276,8 +275,8 @@ async def test_what_the_server_complains_of_is_spelt_for_the_client(
 ) -> None:
     for one, shown in fields.items():
         error = A2AError(Reason.INVALID_PARAMS, f"{one}: is wrong", violations=[Violation(one, "is wrong")])
-        async with http_door(Refusing(error), old=True) as door, aiohttp.ClientSession() as session:
-            told = await OldClient(session, door.base).refused(verb, path, body)
+        async with old_gateway(Refusing(error)) as client:
+            told = await client.refused(verb, path, body)
         assert told["message"] == f"{shown}: is wrong"
         assert violations(told) == {shown: "is wrong"}
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
-from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, tell
+from tests.support.door_old import WHERE, OldClient, Where, old_gateway, old_serving, say, tell
 from tests.support.door_upstream import Scripted
-from tests.support.doors import http_door
 from tests.support.house import Call
 from tests.support.stage import Stage
 
@@ -44,12 +40,6 @@ class Paged(Scripted):
         return Answer(pb.ListTaskPushNotificationConfigsResponse(configs=configs, next_page_token=more))
 
 
-@asynccontextmanager
-async def before(upstream: Scripted, **chosen: Any) -> AsyncIterator[OldClient]:
-    async with http_door(upstream, old=True, **chosen) as door, aiohttp.ClientSession() as session:
-        yield OldClient(session, door.base)
-
-
 def told(upstream: Scripted) -> list[dict[str, tuple[str, ...]]]:
     """The metadata of each call that is this gateway's own."""
     return [
@@ -64,7 +54,7 @@ OWN = {"a2a-server-spoken": ("0.3",), "a2a-version": ("1.0",)}
 @pytest.mark.req("VERS-01", "VERS-07")
 async def test_the_server_is_told_what_its_client_speaks() -> None:
     upstream = Scripted()
-    async with before(upstream) as client:
+    async with old_gateway(upstream) as client:
         await client.call("tasks/get", {"id": "t"})
         await client.call("tasks/get", {"id": "t"}, a2a_version="0.3.0")
         await client.told("GET", "/v1/tasks/t", a2a_version="0.3")
@@ -82,7 +72,7 @@ async def test_the_server_is_told_what_its_client_speaks() -> None:
 async def test_no_client_says_it_in_the_gateways_stead(prefix: str) -> None:
     upstream = Scripted()
     headers = {f"{prefix}A2A-Server-Spoken": "draft", f"{prefix}A2A-Server-Schemes": "Basic"}
-    async with before(upstream) as client:
+    async with old_gateway(upstream) as client:
         await client.told("GET", "/v1/tasks/t", **headers)
         async with client.session.get(f"{client.base}/tasks/t", headers=headers) as response:
             assert response.status == 200
@@ -97,7 +87,7 @@ def offering(*schemes: str) -> dict[str, Any]:
 async def test_all_schemes_travel_beside_a_request_that_has_room_for_one() -> None:
     upstream = Scripted(pb.SendMessageResponse(task=pb.Task(id="t")))
     three = offering("Bearer", "Basic", "HMAC")
-    async with before(upstream) as client:
+    async with old_gateway(upstream) as client:
         await client.call("message/send", say(configuration={"pushNotificationConfig": three}))
         await client.told("POST", "/v1/message:send", tell(configuration={"pushNotification": three}))
         await client.told("POST", "/v1/message:send", say(configuration={"push_notification_config": three}))
@@ -119,7 +109,7 @@ async def test_all_schemes_travel_beside_a_request_that_has_room_for_one() -> No
 async def test_what_cannot_be_a_scheme_is_refused_where_it_stands(scheme: str) -> None:
     upstream = Scripted()
     text = "must be the name of an HTTP authentication scheme, such as Bearer"
-    async with before(upstream) as client:
+    async with old_gateway(upstream) as client:
         error = await client.fault(
             "message/send", say(configuration={"pushNotificationConfig": offering("Bearer", scheme)})
         )
@@ -160,7 +150,7 @@ async def test_a_server_knows_the_version_and_the_schemes_of_the_client(where: W
 
 @pytest.mark.req("LRPC-01", "LRPC-06")
 async def test_pages_are_followed_to_their_end() -> None:
-    async with before(paged := Paged(3)) as client:
+    async with old_gateway(paged := Paged(3)) as client:
         listed = await client.call(f"{CONFIG}/list", {"id": "t"})
         assert [entry["pushNotificationConfig"]["id"] for entry in listed] == [
             f"c-{page}-{n}" for page in range(3) for n in range(2)
@@ -180,7 +170,7 @@ async def test_pages_are_followed_to_their_end() -> None:
 
 @pytest.mark.req("LRPC-01", "LIMT-01")
 async def test_a_list_without_end_is_not_followed_for_ever() -> None:
-    async with before(paged := Paged(10**9)) as client:
+    async with old_gateway(paged := Paged(10**9)) as client:
         error = await client.fault(f"{CONFIG}/list", {"id": "t"})
     assert (error["code"], error["message"]) == (-32006, "Invalid agent response: The list has more than 100 pages.")
     assert len(paged.asked) == 100
@@ -194,7 +184,7 @@ async def test_a_deadline_is_one_for_all_pages() -> None:
                 await asyncio.sleep(60)
             return await super().unary(method, request, context)
 
-    async with before(Slow(3)) as client:
+    async with old_gateway(Slow(3)) as client:
         error = await client.fault(f"{CONFIG}/list", {"id": "t"}, grpc_timeout="50m")
     assert (error["code"], error["data"]["reason"]) == (-32014, "DEADLINE_EXCEEDED")
 
@@ -240,7 +230,7 @@ ASKS = {"kind": "input-request", "prompt": "Which?", "sensitive": False, "reques
     ],
 )
 async def test_extras_are_written_for_those_who_use_them(body: dict[str, Any], headers: dict[str, str]) -> None:
-    async with before(Scripted(carrying())) as client:
+    async with old_gateway(Scripted(carrying())) as client:
         assert await kinds_told(client, body, headers) == [["text", "tool-result", "inputRequest"]] * 2
 
 
@@ -257,7 +247,7 @@ async def test_extras_are_written_for_those_who_use_them(body: dict[str, Any], h
     ],
 )
 async def test_extras_are_written_for_nobody_else(body: dict[str, Any], headers: dict[str, str]) -> None:
-    async with before(Scripted(carrying())) as client:
+    async with old_gateway(Scripted(carrying())) as client:
         assert await kinds_told(client, body, headers) == [["text", "data"]] * 2
         proto = await client.told("POST", "/v1/message:send", tell(), X_A2A_Extensions=EXTRAS)
         assert "inputRequest" not in proto["message"]

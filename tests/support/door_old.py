@@ -11,8 +11,10 @@ import aiohttp
 from multidict import CIMultiDictProxy
 from yarl import URL
 
+from a2a_gateway.upstream import Upstream
+from a2a_proto import a2a_pb2 as pb
 from tests.support.door_events import Event, events, loads
-from tests.support.doors import Door
+from tests.support.doors import Door, http_door
 from tests.support.world import World, serving
 
 Where = Literal["near", "far"]
@@ -159,6 +161,19 @@ async def old_serving(agent: Any, where: Where = "near", **parts: Any) -> AsyncI
     async with serving(agent, through=GATEWAYS[where], old_http=old_http, **parts) as world, _session() as session:
         assert world.http is not None
         yield world, OldClient(session, world.http.base)
+
+
+@asynccontextmanager
+async def old_gateway(upstream: Upstream, **chosen: Any) -> AsyncIterator[OldClient]:
+    """A gateway that speaks 0.3 before any upstream, and its client."""
+    async with http_door(upstream, old=True, **chosen) as door, _session() as session:
+        yield OldClient(session, door.base)
+
+
+def extended(card: pb.AgentCard, _: object) -> pb.AgentCard:
+    """What callers with credentials are shown."""
+    card.skills.add(id="secret", name="Secret", description="Not for all.", tags=["test"])
+    return card
 
 
 def _session() -> aiohttp.ClientSession:

@@ -167,7 +167,17 @@ def test_files_of_the_proto_hold_base64_text_or_bytes() -> None:
     for spelling in (PROTO, RAW):
         for told in ("LzlqLw==", "/9j/"):
             assert read(spelling, {"file": {"fileWithBytes": told}}, pb.Part) == jpeg
-    for no_base64 in (b"Zg=", b"Zh==", b"Zm9v\n", b"Zm9 v", b"_w=="):  # to the letter
+    for no_base64 in (
+        b"Zg=",
+        b"Zg",
+        b"Zh==",
+        b"Zm9v\n",
+        b"Zm9 v",
+        b"_w==",
+        b"====",
+        b"Zg==Zm9v",
+        b"Zm9=",
+    ):  # to the letter
         assert read(PROTO, written(RAW, pb.Part(raw=no_base64)), pb.Part).raw == no_base64
     text = pb.Part(raw=b"Zm9v")
     assert read(PROTO, written(PROTO, text), pb.Part) == text
