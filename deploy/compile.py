@@ -22,7 +22,7 @@ MODULES = {
     "a2a_gateway/routing": "table",
     "a2a_server/adapters": "defaults",
     "a2a_server/adapters/memory": "tasks",
-    "a2a_server/agents": "artifact output",
+    "a2a_server/agents": "output",
     "a2a_server/domain": "checkers events free_form lifecycle media_types reducer trace validation",
     "a2a_server/operations": "services",
     "a2a_server/operations/log": "readers snapshot writer",

@@ -10,8 +10,8 @@
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.agent import Agent
-from a2a_server.agents.artifact import ArtifactWriter
 from a2a_server.agents.extensions import INPUT_REQUESTS, Extension, tool_result_part, tool_use_part
+from a2a_server.agents.output import ArtifactWriter
 from a2a_server.agents.parts import data_part, file_part, text_part
 from a2a_server.agents.turn import Turn
 from a2a_server.ports.agent import InvalidAgentResponse, Outlet, TurnRequest

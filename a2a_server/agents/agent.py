@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.extensions import Extension
-from a2a_server.agents.output import Saved, TurnOutput
+from a2a_server.agents.output import TurnOutput
+from a2a_server.agents.parts import check_json
 from a2a_server.agents.skill import Skill, SkillFunction, as_tags, check_card, check_function, relay, title
 from a2a_server.agents.turn import Turn
 from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
@@ -193,3 +195,34 @@ def _need(**texts: str) -> None:
     for member, text in texts.items():
         if not text:
             raise ValueError(f"An agent needs a {member}.")
+
+
+class Saved:
+    """What a task remembers between turns: its skill, the author's state, and how far the last turn had come."""
+
+    __slots__ = ("artifacts", "skill", "turn", "values")
+
+    def __init__(
+        self, skill: str = "", turn: int = 0, artifacts: int = 0, values: dict[str, Any] | None = None
+    ) -> None:
+        self.skill = skill
+        self.turn = turn
+        """The turn that saved it."""
+        self.artifacts = artifacts
+        """How many artifacts that turn had finished. A rerun continues after them instead of replacing them."""
+        self.values: dict[str, Any] = {} if values is None else values
+
+    @classmethod
+    def load(cls, blob: bytes) -> Saved:
+        if not blob:
+            return cls()
+        try:
+            kept = json.loads(blob)
+            return cls(kept["skill"], kept["turn"], kept["artifacts"], kept["state"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidAgentResponse("the saved state of the task was not written by this kind of agent") from error
+
+    def dump(self) -> bytes:
+        check_json(self.values, "state")
+        kept = {"skill": self.skill, "turn": self.turn, "artifacts": self.artifacts, "state": self.values}
+        return json.dumps(kept, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

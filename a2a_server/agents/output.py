@@ -1,14 +1,14 @@
-"""What a turn sends and saves: events in order, artifacts with stable ids, the state (spec: ORDR-01, ARTF, DURA-06)."""
+"""What a turn sends: events in order, and artifacts with stable ids, whole or in chunks (spec: ORDR-01, ARTF)."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypedDict
+from types import TracebackType
+from typing import NamedTuple, Self, TypeAlias, TypedDict
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents.parts import Chunk, Content, JsonValue, as_message, as_parts, check_json, to_struct
+from a2a_server.agents.parts import Chunk, Content, JsonValue, as_message, as_part, as_parts, to_struct
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL
 from a2a_server.ports.agent import InvalidAgentResponse, Outlet, TurnRequest
 
@@ -197,6 +197,77 @@ def whole_artifact(content: Whole, label: Label, ids: ArtifactIds) -> pb.StreamR
     return event
 
 
+class ArtifactWriter:
+    """Use it as `async with turn.artifact("report") as out`, and `await out.write(…)` as often as you like.
+
+    Without any write there is no artifact. When an exception leaves the block, the chunks written so far stay, and none
+    is marked as the last.
+    """
+
+    __slots__ = ("_closed", "_id", "_ids", "_label", "_newest", "_ordinal", "_output")
+
+    def __init__(self, output: TurnOutput, ids: ArtifactIds, label: Label) -> None:
+        self._output = output
+        self._ids = ids
+        self._label = label
+        self._id = label.artifact_id or ""
+        self._ordinal = 0
+        self._newest: pb.StreamResponse | None = None
+        self._closed = False
+
+    @property
+    def artifact_id(self) -> str:
+        if not self._id:
+            self._ordinal, self._id = self._ids.open()
+        return self._id
+
+    async def write(self, chunk: Chunk) -> None:
+        """Add a part: text for str, a file for bytes, data for every other JSON value."""
+        if self._closed:
+            raise InvalidAgentResponse("an artifact is finished when its `async with` block ends")
+        self._newest = event = self._event(as_part(chunk, self._label.media_type or ""))
+        self._output.hold(event)
+        await self._output.room()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed = True
+        if self._newest is None:
+            return
+        if error is not None or self._output.stopped:
+            self._output.flush()
+        else:
+            self._finish(self._newest)
+        self._ids.close(self._ordinal)
+
+    def _finish(self, newest: pb.StreamResponse) -> None:
+        if self._output.holds(newest):
+            newest.artifact_update.last_chunk = True
+            self._output.flush()
+        else:
+            end = self._event(pb.Part(text=""))
+            end.artifact_update.last_chunk = True
+            self._output.send(end)
+
+    def _event(self, part: pb.Part) -> pb.StreamResponse:
+        """The first chunk carries the labels. Later ones need only the artifact's id."""
+        event = pb.StreamResponse()
+        update = event.artifact_update
+        if self._newest is None:
+            self._label.fill(update.artifact, self.artifact_id)
+            update.artifact.parts.append(part)
+            return event
+        update.append = True
+        artifact = update.artifact
+        artifact.artifact_id = self._id
+        artifact.parts.add().CopyFrom(part)
+        return event
+
+
 def new_status(
     state: pb.TaskState, content: Content | None, metadata: Mapping[str, JsonValue] | None = None
 ) -> pb.StreamResponse:
@@ -219,37 +290,3 @@ def copy_of(event: TurnEvent) -> pb.StreamResponse:
     response = pb.StreamResponse()
     response.CopyFrom(event)
     return response
-
-
-# -- state
-
-
-class Saved:
-    """What a task remembers between turns: its skill, the author's state, and how far the last turn had come."""
-
-    __slots__ = ("artifacts", "skill", "turn", "values")
-
-    def __init__(
-        self, skill: str = "", turn: int = 0, artifacts: int = 0, values: dict[str, Any] | None = None
-    ) -> None:
-        self.skill = skill
-        self.turn = turn
-        """The turn that saved it."""
-        self.artifacts = artifacts
-        """How many artifacts that turn had finished. A rerun continues after them instead of replacing them."""
-        self.values: dict[str, Any] = {} if values is None else values
-
-    @classmethod
-    def load(cls, blob: bytes) -> Saved:
-        if not blob:
-            return cls()
-        try:
-            kept = json.loads(blob)
-            return cls(kept["skill"], kept["turn"], kept["artifacts"], kept["state"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidAgentResponse("the saved state of the task was not written by this kind of agent") from error
-
-    def dump(self) -> bytes:
-        check_json(self.values, "state")
-        kept = {"skill": self.skill, "turn": self.turn, "artifacts": self.artifacts, "state": self.values}
-        return json.dumps(kept, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

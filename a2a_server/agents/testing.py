@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents.output import Saved
+from a2a_server.agents.agent import Saved
 from a2a_server.agents.parts import Content, JsonValue, as_message, to_python, to_struct
 from a2a_server.domain.input_requests import UNDECLARED, InputRequest, open_request
 from a2a_server.domain.reducer import fold

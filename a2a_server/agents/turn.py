@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents.artifact import ArtifactWriter
 from a2a_server.agents.extensions import as_request, asked_before
 from a2a_server.agents.output import (
     EVENTS,
     ArtifactIds,
+    ArtifactWriter,
     Label,
     LabelFields,
-    Saved,
     TurnEvent,
     TurnOutput,
     Whole,
@@ -28,6 +27,9 @@ from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.media_types import matches
 from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller
+
+if TYPE_CHECKING:
+    from a2a_server.agents.agent import Saved
 
 Result: TypeAlias = Whole | TurnEvent | pb.Message
 """What a skill may return."""

@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from a2a_server.operations.push.bodies import WebhookBodies
+from a2a_server.operations.push.configs import WebhookBodies
 from a2a_server.operations.push.options import PushOptions
 from a2a_server.operations.push.schedule import AttemptSlot, AttemptSlots, failure_of, reached
 from a2a_server.ports.clock import Clock

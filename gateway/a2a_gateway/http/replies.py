@@ -1,17 +1,22 @@
-"""Answers: whole ones, and those that are written bit by bit. Head and body are sent in one write."""
+"""Answers, and the resource of the application that gives them.
+
+`Everything` takes every request and has it answered. `Reply` is an answer that is known as a whole; `Flow` writes one
+bit by bit. Head and body are sent in one write.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
+from yarl import URL
 
 from a2a_gateway.http.backlog import NO_TEXT, SharedText
 from a2a_gateway.http.connection import SERVER, STATUS_LINES, connection_of, head_bytes
@@ -225,3 +230,76 @@ class Flow:
             return False
         self._connection.end(self._request.content)
         return self._connection.ends
+
+
+class Answerer(Protocol):
+    """Knows what is served where."""
+
+    prefix: str
+    """The path under which another application has mounted this one."""
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Answer one request. Errors are raised."""
+        ...
+
+    def refused(self, request: web.Request, error: Exception) -> web.StreamResponse:
+        """Answer an error."""
+        ...
+
+
+class Everything(web.AbstractResource):
+    """Takes every path, also the `*` of OPTIONS."""
+
+    def __init__(self, dispatcher: Answerer) -> None:
+        super().__init__()
+        self.dispatcher = dispatcher
+        self.route = web.ResourceRoute("*", self.handle, self, expect_handler=_read_later)
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request, and tell its connection when it begins and ends; a stream tells its end itself."""
+        if (connection := connection_of(request)) is None:
+            return await self.answer(request)
+        connection.begin()
+        answer = await self.answer(request)
+        if isinstance(answer, Reply):
+            connection.end(request.content)
+        if connection.ends:
+            answer.force_close()
+        return answer
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await self.dispatcher(request)
+        except ConnectionError:  # the client's: nobody is there to be told
+            raise
+        except Exception as error:  # noqa: BLE001 - every error has a shape
+            return self.dispatcher.refused(request, error)
+
+    @property
+    def canonical(self) -> str:
+        return self.dispatcher.prefix or "/"
+
+    def add_prefix(self, prefix: str) -> None:
+        self.dispatcher.prefix = prefix + self.dispatcher.prefix
+
+    async def resolve(self, request: web.Request) -> tuple[web.UrlMappingMatchInfo, set[str]]:
+        return web.UrlMappingMatchInfo({}, self.route), {"*"}
+
+    def raw_match(self, path: str) -> bool:
+        return path == self.canonical
+
+    def get_info(self) -> Any:  # noqa: ANN401 - aiohttp's own type is private
+        return {"path": self.canonical}
+
+    def url_for(self, **_: str) -> URL:
+        return URL(self.canonical)
+
+    def __len__(self) -> int:
+        return 1
+
+    def __iter__(self) -> Iterator[web.AbstractRoute]:
+        return iter((self.route,))
+
+
+async def _read_later(request: web.Request) -> None:
+    """Leave `Expect: 100-continue` to whoever reads the body: it may not be wanted."""

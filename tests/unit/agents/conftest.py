@@ -10,7 +10,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.agents.output import Saved, TurnOutput
+from a2a_server.agents.agent import Saved
+from a2a_server.agents.output import TurnOutput
 from a2a_server.agents.testing import Recorder
 from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller

@@ -7,7 +7,8 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import InvalidAgentResponse, Turn, text_part
-from a2a_server.agents.output import LINGER, Saved
+from a2a_server.agents.agent import Saved
+from a2a_server.agents.output import LINGER
 from tests.unit.agents.conftest import Clockless
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, InvalidAgentResponse, Turn
-from a2a_server.agents.output import Saved
+from a2a_server.agents.agent import Saved
 from a2a_server.agents.testing import Recorder, run_turn
 from a2a_server.ports.agent import Plan
 

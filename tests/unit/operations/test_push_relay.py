@@ -14,7 +14,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
-from a2a_server.operations.push.bodies import delivery_id
+from a2a_server.operations.push.configs import delivery_id
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import ConfigFilter, ConfigStatus, Notice, Outcome
