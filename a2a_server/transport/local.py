@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
@@ -40,13 +40,12 @@ class LocalUpstream:
         self._store = store
         self._reachable = False
         self._asked = float("-inf")
+        self._cohorts = Cohorts()
 
     async def unary(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalAnswer:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
         credentials = Credentials(context.metadata)
-        # Calls that came at about the same time get as far as this one: all are read, then all are carried out, then
-        # all are written. With 32 callers a send takes a seventh less time (docs/decisions.md).
-        await asyncio.sleep(0)
+        await self._cohorts.join()
         work = self._pipeline.unary(method.name, request, credentials)
         reply = await (work if context.timeout is None else in_time(work, deadline_of(context), context))
         await asyncio.sleep(0)
@@ -73,6 +72,44 @@ class LocalUpstream:
         except (StoreUnavailable, TimeoutError):
             return False
         return True
+
+
+class Cohorts:
+    """Lets calls that arrive at about the same time go through each stage of their work together.
+
+    A processor is faster at what it did a moment ago: with 32 callers a send takes a quarter less time, and a read an
+    eighth (docs/decisions.md). Whoever comes while others are under way waits until the loop has turned a few times,
+    which it would wait for the processor anyway.
+    """
+
+    _TURNS: Final = 6
+    """Turns of the loop that most calls take from here to their answer."""
+
+    def __init__(self) -> None:
+        self._waiting: list[asyncio.Future[None]] = []
+        self._under_way = False
+
+    async def join(self) -> None:
+        loop = asyncio.get_running_loop()
+        waiter = loop.create_future()
+        self._waiting.append(waiter)
+        if not self._under_way:
+            self._under_way = True
+            loop.call_soon(self._turn, 0)
+        await waiter
+
+    def _turn(self, left: int) -> None:
+        loop = asyncio.get_running_loop()
+        if left:
+            loop.call_soon(self._turn, left - 1)
+            return
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._under_way = bool(waiting)
+        if waiting:
+            loop.call_soon(self._turn, self._TURNS)
 
 
 class LocalStream:

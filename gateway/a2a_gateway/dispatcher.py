@@ -14,7 +14,6 @@ from google.protobuf.descriptor import ServiceDescriptor
 from a2a_gateway import profiles
 from a2a_gateway.calls import Calls
 from a2a_gateway.cards.agent_card import Cards, Legacy
-from a2a_gateway.http.connection import check_head
 from a2a_gateway.http.cors import ANYBODY, Cors
 from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.http.stream_slots import StreamSlots
@@ -25,7 +24,7 @@ from a2a_gateway.older.v0_3.doors import OldCards, OldDoors, Place
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.rest import PREFIX
 from a2a_gateway.openapi.document import OpenApiPage
-from a2a_gateway.requests.headers import HeaderMap
+from a2a_gateway.requests.headers import HeaderMap, check_head
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest
 from a2a_gateway.routing.annotations import Area, Root, check_collisions, draft_area, old_areas

@@ -172,9 +172,9 @@ class LiveTask:
             self.move(pb.TASK_STATE_WORKING)
         elif current.after is None:
             current.after = writer.number
-        if limit := self.services.limits.turn_timeout:
-            self._timer = asyncio.get_running_loop().call_later(limit, self._expire, limit)
         self._in_agent = True
+        if self.services.limits.turn_timeout:  # most turns end in their first step, and need no timer
+            asyncio.get_running_loop().call_soon(self._limit_time)
         try:
             await self.agent.run(current.begin(writer, self.saved, self.waiting), events)
         except asyncio.CancelledError:
@@ -191,6 +191,11 @@ class LiveTask:
                 self._timer = None
         if self._task is not None and self._task.signaled:
             await self._task.forget_signals()
+
+    def _limit_time(self) -> None:
+        if self._in_agent and self._timer is None:
+            limit = self.services.limits.turn_timeout
+            self._timer = asyncio.get_running_loop().call_later(limit, self._expire, limit)
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""

@@ -24,20 +24,19 @@ from aiohttp import StreamReader, web
 
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.backlog import NO_TEXT, Backlog, SharedText
+from a2a_gateway.requests.headers import BESIDE, MOST_HEADERS, headers_too_large, too_many_headers, url_too_long
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import A2A_JSON
 from a2a_server.protocol.options import GatewayOptions
 
 SERVER = "a2ad"
 STATUS_LINES = {int(status): f"HTTP/1.1 {status} {status.phrase}" for status in HTTPStatus}
-MOST_HEADERS = 100
 LINGER = 1.0
 """Seconds for which what a client sends is read and thrown away after its answer (RFC 9112, 9.6)."""
 
 _END = b"\r\n\r\n"
-_BESIDE = len(": \r\n")
 _BLANK = ord(" ")
-_SHORT = MOST_HEADERS * _BESIDE
+_SHORT = MOST_HEADERS * BESIDE
 """A head of so few bytes cannot have too much of anything."""
 _LINE_ROOM = 64
 """What the first line of a request may have beside its URL: the method and the version."""
@@ -252,33 +251,6 @@ def connection_of(request: web.BaseRequest) -> Connection | None:
     transport = request.transport
     protocol = transport.get_protocol() if transport is not None else None
     return protocol if isinstance(protocol, Connection) else None
-
-
-def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
-    """Refuse a URL or headers that are too large (DOOR-04)."""
-    if len(request.raw_path) > options.max_url_bytes:
-        raise url_too_long(options)
-    raw, most = request.raw_headers, options.max_header_bytes
-    total = sum([len(name) + len(value) for name, value in raw])
-    if total > most and any(len(name) > most or len(value) > most for name, value in raw):
-        raise A2AError(Reason.HEADERS_TOO_LARGE, f"A header may have at most {most} bytes.")
-    if total + _BESIDE * len(raw) > options.max_header_total_bytes:
-        raise headers_too_large(options)
-    if len(raw) > MOST_HEADERS:
-        raise too_many_headers()
-
-
-def url_too_long(options: GatewayOptions) -> A2AError:
-    return A2AError(Reason.URI_TOO_LONG, f"Path and query may have at most {options.max_url_bytes} bytes.")
-
-
-def headers_too_large(options: GatewayOptions) -> A2AError:
-    text = f"All headers together may have at most {options.max_header_total_bytes} bytes."
-    return A2AError(Reason.HEADERS_TOO_LARGE, text)
-
-
-def too_many_headers() -> A2AError:
-    return A2AError(Reason.HEADERS_TOO_LARGE, f"A request may have at most {MOST_HEADERS} headers.")
 
 
 def head_bytes(status: int, headers: Iterable[tuple[str, str]]) -> bytes:

@@ -15,7 +15,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
 from a2a_gateway.http.backlog import Backlog
-from a2a_gateway.http.connection import LINGER, MOST_HEADERS, Bounds, Connection
+from a2a_gateway.http.connection import LINGER, Bounds, Connection
+from a2a_gateway.requests.headers import MOST_HEADERS
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, UpstreamStream
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions

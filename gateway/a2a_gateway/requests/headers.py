@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-from aiohttp import hdrs
+from aiohttp import hdrs, web
 from multidict import MultiMapping
 
 from a2a_gateway.upstream import MetadataPairs
@@ -30,7 +30,11 @@ from a2a_server.protocol.names import (
     TRACE_PARENT,
     TRACE_STATE,
 )
-from a2a_server.protocol.options import RESERVED
+from a2a_server.protocol.options import RESERVED, GatewayOptions
+
+MOST_HEADERS = 100
+BESIDE = len(": \r\n")
+"""What a header has beside its name and its value."""
 
 PREFIX = "grpc-metadata-"
 WELL_KNOWN = "grpcgateway-"
@@ -273,3 +277,30 @@ def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:
         if found := [weight for kind, weight in ranges if kind == wanted]:
             return max(found)
     return 0.0
+
+
+def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
+    """Refuse a URL or headers that are too large (DOOR-04)."""
+    if len(request.raw_path) > options.max_url_bytes:
+        raise url_too_long(options)
+    raw, most = request.raw_headers, options.max_header_bytes
+    total = sum([len(name) + len(value) for name, value in raw])
+    if total > most and any(len(name) > most or len(value) > most for name, value in raw):
+        raise A2AError(Reason.HEADERS_TOO_LARGE, f"A header may have at most {most} bytes.")
+    if total + BESIDE * len(raw) > options.max_header_total_bytes:
+        raise headers_too_large(options)
+    if len(raw) > MOST_HEADERS:
+        raise too_many_headers()
+
+
+def url_too_long(options: GatewayOptions) -> A2AError:
+    return A2AError(Reason.URI_TOO_LONG, f"Path and query may have at most {options.max_url_bytes} bytes.")
+
+
+def headers_too_large(options: GatewayOptions) -> A2AError:
+    text = f"All headers together may have at most {options.max_header_total_bytes} bytes."
+    return A2AError(Reason.HEADERS_TOO_LARGE, text)
+
+
+def too_many_headers() -> A2AError:
+    return A2AError(Reason.HEADERS_TOO_LARGE, f"A request may have at most {MOST_HEADERS} headers.")
