@@ -162,6 +162,7 @@ async def test_a_body_that_is_none_is_refused(path: str, body: bytes) -> None:
         ("POST", CONFIGS, {"config": {"name": "c", "pushNotificationConfig": HOOK}}, {"config.name"}),
         ("POST", CONFIGS, {"parent": "tasks/x", "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
         ("POST", CONFIGS, {"parent": "t", "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
+        ("POST", CONFIGS, {"parent": 0, "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
         ("POST", CONFIGS, {"parent": "task/t", "config": {"pushNotificationConfig": HOOK}}, {"parent"}),
         ("POST", CONFIGS, {"parent": "task/t", "pushNotificationConfig": HOOK}, {"parent"}),
         ("POST", CONFIGS, {"tenant": "x", "config": {"pushNotificationConfig": HOOK}}, {"tenant"}),

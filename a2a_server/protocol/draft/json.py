@@ -26,7 +26,7 @@ from a2a_server.protocol.v0_3.configs import (
     TEXT,
     UNNAMED,
     Around,
-    Place,
+    IdMember,
     agreed,
     by_name,
     named,
@@ -157,7 +157,7 @@ _AROUND: Final = Around(
         "tenant": TEXT,
         "taskId": TEXT,
         "configId": SEGMENT,
-        "parent": Place(lambda name: parent_of(text_of(name)), A_TASK),
+        "parent": IdMember(lambda name: parent_of(text_of(name)), A_TASK),
     },
     _ID,
     {**_ID, "tenant": "is for the request to say"},
@@ -170,7 +170,7 @@ _CONFIG: Final = named(by_name, _ID, _AROUND)
 # -- requests that name a resource, give its ids, or both (DRFT-06, CONF-53)
 
 
-def _named(request: type[Message], members: Sequence[str], place: Place, fields: Sequence[str]) -> Form:
+def _named(request: type[Message], members: Sequence[str], place: IdMember, fields: Sequence[str]) -> Form:
     """`members` are names, which hold what stands in `fields`, in their order."""
     kind = descriptor_of(request)
     places = dict.fromkeys(members, place)
@@ -200,9 +200,9 @@ def _named(request: type[Message], members: Sequence[str], place: Place, fields:
     return Form(None, reader)
 
 
-_TASK: Final = Place(lambda name: (task_of(text_of(name)),), A_TASK)
-_PARENT: Final = Place(lambda name: (parent_of(text_of(name)),), A_TASK)
-_NAME: Final = Place(lambda name: config_of(text_of(name)), A_CONFIG)
+_TASK: Final = IdMember(lambda name: (task_of(text_of(name)),), A_TASK)
+_PARENT: Final = IdMember(lambda name: (parent_of(text_of(name)),), A_TASK)
+_NAME: Final = IdMember(lambda name: config_of(text_of(name)), A_CONFIG)
 
 _REQUESTS: Final[Mapping[str, Form]] = {
     **{

@@ -85,15 +85,15 @@ def by_name(config: pb.TaskPushNotificationConfig) -> JsonObject:
     return {"name": names.config_name(config.task_id, config.id)}
 
 
-class Place(NamedTuple):
-    """A member that says whose a config is, or what it is called."""
+class IdMember(NamedTuple):
+    """A member that holds an id or a resource name."""
 
     read: Callable[[Any], Any]
     expected: str
 
 
-TEXT: Final = Place(text_of, "a string")
-SEGMENT: Final = Place(names.segment, names.A_SEGMENT)
+TEXT: Final = IdMember(text_of, "a string")
+SEGMENT: Final = IdMember(names.segment, names.A_SEGMENT)
 PATH: Final = "the path"
 QUERY: Final = "the query"
 """Where the URL says the task and the id: doors add it to the body under these names."""
@@ -106,12 +106,12 @@ def _name(value: object) -> names.ConfigName:
 class Around(NamedTuple):
     """What a request says beside a new config, or beside its member `config`, which then holds it."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, IdMember]
     foreign: Mapping[str, str]
     """Members that are refused beside `config`."""
     foreign_inside: Mapping[str, str]
     """Members that are refused inside of it."""
-    ids: Place = TEXT
+    ids: IdMember = TEXT
     """How a config's own ids are read."""
 
 
@@ -121,7 +121,7 @@ IN_REST: Final = Around(
         PATH: TEXT,
         QUERY: TEXT,
         "configId": SEGMENT,
-        "parent": Place(lambda name: name and parent_of(text_of(name)), A_TASK),
+        "parent": IdMember(lambda name: parent_of(text_of(name)) if name != "" else "", A_TASK),
     },
     {**TENANT, "id": f'is for "{_INNER}" to hold, or for "configId"'},
     TENANT,
@@ -155,7 +155,7 @@ class _Reader:
         self._inner = _read_inner(readers)
         self._places = {
             "taskId": TEXT,
-            "name": Place(_name, names.A_CONFIG),
+            "name": IdMember(_name, names.A_CONFIG),
             _ID: around.ids,
             f"{_INNER}.id": around.ids,
         }
@@ -191,7 +191,7 @@ class _Reader:
 
 
 def read_places(
-    found: JsonObject, places: Mapping[str, Place], faults: Faults | None
+    found: JsonObject, places: Mapping[str, IdMember], faults: Faults | None
 ) -> tuple[JsonObject, Faults | None]:
     texts = {}
     for name, place in places.items():
