@@ -11,7 +11,7 @@ from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.task_stream import TaskStreams
 from a2a_server.operations.push.configs import ConfigIntake
-from a2a_server.operations.push.options import PushOptions
+from a2a_server.operations.push.push_options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
 from a2a_server.operations.rpc.push_configs import (

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from a2a_server.protocol.codec import Codec, Dialect
+from a2a_server.protocol.codec.dialect import Complaint
 from a2a_server.protocol.codec.faults import shown
-from a2a_server.protocol.codec.schema import Complaint
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 from a2a_server.protocol.spellings import STATE, V1_STATES, of_1_0, texts
 

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.codec.dialect import Spellings
 from a2a_server.protocol.codec.scalars import EnumNames, EnumNumbers
-from a2a_server.protocol.codec.schema import Spellings
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from a2a_server.adapters.sealing import Sealing, sealing_keys
 from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.adapters.sqlite.store import SqliteStore
 from a2a_server.adapters.webhook import Signer, WebhookSender, jwks, signing_keys
-from a2a_server.operations.push.options import PushOptions, WebhookForm
+from a2a_server.operations.push.push_options import PushOptions, WebhookForm
 from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.authenticator import Authenticator, Caller
 from a2a_server.ports.clock import Clock
@@ -37,9 +37,9 @@ from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.sections import Push
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
+from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, Extensions, Tenants
-from a2a_server.transport.streams import OpenStreams
 
 JWKS_PATH = "/.well-known/jwks.json"
 WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised

@@ -27,7 +27,7 @@ from a2a_server.protocol.options import (
 )
 from a2a_server.settings.sections import Auth, Push, wrong
 from a2a_server.transport.address import Address
-from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 from a2a_server.transport.steps import Tenants, tenant_fault
 
 MEMORY = "memory:"

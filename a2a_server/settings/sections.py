@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from a2a_server.domain.hosts import Addresses, HostList, Network
 from a2a_server.domain.webhooks import Policy, ports_of
-from a2a_server.operations.push.options import Patience
+from a2a_server.operations.push.push_options import Patience
 from a2a_server.protocol.names import API_KEY
 from a2a_server.protocol.options import Count, NameList, Seconds, split
 from a2a_server.transport.certificates import certificates_fault

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import grpc
 
 from a2a_server.transport.address import StartError
-from a2a_server.transport.options import Tls
+from a2a_server.transport.grpc_options import Tls
 
 _CERTIFICATE: Final = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )?CERTIFICATE-----")
 _KEY: Final = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----")

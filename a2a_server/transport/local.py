@@ -14,8 +14,8 @@ from a2a_server.operations.call import Sink
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
+from a2a_server.transport.open_streams import Waiting, deadline_of, in_time, limited
 from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, Stream
-from a2a_server.transport.streams import Waiting, deadline_of, in_time, limited
 
 PATIENCE = 1.0
 """How many seconds the store has for a sign of life."""

@@ -20,7 +20,7 @@ from a2a_server.operations.call import Call, Operation, PackedOperation, StreamO
 from a2a_server.ports.authenticator import Caller, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import CURRENT, CURSOR
-from a2a_server.transport.streams import CallStream, OpenStream, OpenStreams, fail
+from a2a_server.transport.open_streams import CallStream, OpenStream, OpenStreams, fail
 
 ReplyMetadata = tuple[tuple[str, str], ...]
 

@@ -17,7 +17,8 @@ from pydantic import BaseModel
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.v0_3 import calls, cards, messages
+from a2a_server.protocol.v0_3 import cards, messages
+from a2a_server.protocol.v0_3 import grpc_calls as calls
 from tests.property.dialects import within
 from tests.property.messages import JSON
 from tests.unit.gateway.codec.reference import canonical

@@ -19,7 +19,9 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import COMPAT
-from a2a_server.protocol.v0_3 import calls, configs, messages, names
+from a2a_server.protocol.v0_3 import configs, messages
+from a2a_server.protocol.v0_3 import grpc_calls as calls
+from a2a_server.protocol.v0_3 import resource_names as names
 from a2a_server.protocol.v0_3.parts import Found, decode_file, encode_file
 from tests.property.dialects import as_json, copy, normal, within
 from tests.property.messages import messages as arbitrary

@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sealing import Sealing
-from a2a_server.operations.push.options import Patience, PushOptions
+from a2a_server.operations.push.push_options import Patience, PushOptions
 from a2a_server.ports.push import Notice, Outcome, PushConfig, PushSender, Sealer
 from a2a_server.protocol.errors import Violation
 from a2a_server.serve.parts import forms_of

@@ -33,7 +33,7 @@ from a2a_server.operations.call import Call, Entries, StreamOperation, UnaryOper
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.configs import MOST_CONFIGS
-from a2a_server.operations.push.options import PushOptions
+from a2a_server.operations.push.push_options import PushOptions
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.operations.services import Ids
@@ -43,7 +43,7 @@ from a2a_server.operations.turns.idle_tasks import IdleTask, InputTimeouts
 from a2a_server.protocol.names import REPLAY_URI as REPLAY
 from a2a_server.protocol.v0_3.messages import Options as OldOptions
 from a2a_server.transport.address import Address, StartError
-from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.pipeline import Admission
 from a2a_server.transport.steps import CallRules, Extensions, Tenants
 

@@ -17,7 +17,7 @@ from a2a_server.adapters.defaults import Anonymous, LocalWakeups, SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.push.options import PushOptions
+from a2a_server.operations.push.push_options import PushOptions
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
@@ -30,10 +30,10 @@ from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import CallRules, Extensions, standard
-from a2a_server.transport.streams import OpenStreams
 from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.doors import OPTIONS, Client, Door, OpenGateway, client_of, http_door, upstream_for
 

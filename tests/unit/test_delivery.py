@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import SystemClock
 from a2a_server.operations.push.configs import form_of
-from a2a_server.operations.push.options import Patience
+from a2a_server.operations.push.push_options import Patience
 from a2a_server.ports.store import StoreRefused
 from a2a_server.serve.parts import UnusableKeys, delivery_of, documents_of, forms_of, push_admin_of
 from a2a_server.settings import Settings, load

@@ -9,7 +9,7 @@ import pytest
 from a2a_server.operations.limits import Limits
 from a2a_server.settings import Settings, SettingsError, load
 from a2a_server.settings.sources import known
-from a2a_server.transport.options import GrpcOptions, LegacyOptions, StreamOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, LegacyOptions, StreamOptions, Tls
 
 HASH = "sha256:" + "0a" * 32
 

@@ -15,7 +15,7 @@ from a2a_server.domain.events import closes_stream
 from a2a_server.domain.reducer import fold, trim
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.call import Call
-from a2a_server.operations.push.options import PushOptions, WebhookForm
+from a2a_server.operations.push.push_options import PushOptions, WebhookForm
 from a2a_server.ports.push import Delivery, Notice, PushConfig
 from a2a_server.ports.store import Store
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse, task_not_found

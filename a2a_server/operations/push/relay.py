@@ -14,7 +14,7 @@ from functools import partial
 import structlog
 
 from a2a_server.operations.push.configs import WebhookBodies
-from a2a_server.operations.push.options import PushOptions
+from a2a_server.operations.push.push_options import PushOptions
 from a2a_server.operations.push.schedule import AttemptSlot, AttemptSlots, failure_of, reached
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import Delivery, FailedAttempt, Outcome, Unsealable

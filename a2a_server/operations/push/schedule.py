@@ -15,7 +15,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Callable
 
-from a2a_server.operations.push.options import Patience
+from a2a_server.operations.push.push_options import Patience
 from a2a_server.ports.push import Delivery, FailedAttempt, HostLimits, Outcome
 
 _SLOW_AFTER = 1.0

@@ -9,6 +9,6 @@
 """
 
 from a2a_server.protocol.codec.codec import DEEPEST, Codec, Memo, NotJson, loads
-from a2a_server.protocol.codec.schema import Dialect
+from a2a_server.protocol.codec.dialect import Dialect
 
 __all__ = ["DEEPEST", "Codec", "Dialect", "Memo", "NotJson", "loads"]

@@ -12,10 +12,10 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from a2a_server.protocol.codec.compiler import Function
+from a2a_server.protocol.codec.dialect import Complaint, Dialect, descriptor_of
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, expected_message, raise_faults
 from a2a_server.protocol.codec.reader import JsonReaders
 from a2a_server.protocol.codec.scalars import unwritable
-from a2a_server.protocol.codec.schema import Complaint, Dialect, descriptor_of
 from a2a_server.protocol.codec.writer import JsonWriters
 from a2a_server.protocol.errors import A2AError, Reason
 

@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from a2a_server.protocol.codec.schema import Dialect
+from a2a_server.protocol.codec.dialect import Dialect
 from a2a_server.protocol.codec.times import EXPECTED as EXPECTED_TIME
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from google.protobuf.descriptor import Descriptor
 
+from a2a_server.protocol.codec.dialect import Complaint, Dialect, choice, is_nullable
 from a2a_server.protocol.codec.faults import Faults
-from a2a_server.protocol.codec.schema import Complaint, Dialect, choice, is_nullable
 
 
 def clash(faults: Faults | None, path: str, other: str, members: str) -> Faults:

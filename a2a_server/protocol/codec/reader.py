@@ -42,9 +42,9 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor, OneofDescrip
 
 from a2a_server.protocol.codec import scalars
 from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Globals, assignment, attribute, indented
+from a2a_server.protocol.codec.dialect import WRAPPERS, Dialect, choice, class_of, is_nullable, map_entry
 from a2a_server.protocol.codec.faults import WRONG, complain, elements, entry, expected, note
 from a2a_server.protocol.codec.leftovers import Leftovers, clash
-from a2a_server.protocol.codec.schema import WRAPPERS, Dialect, choice, class_of, is_nullable, map_entry
 from a2a_server.protocol.codec.wellknown import known_readers
 
 _READERS: Final[dict[int, Function]] = {

@@ -18,9 +18,9 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from a2a_server.protocol.codec.compiler import Function
+from a2a_server.protocol.codec.dialect import OWN_FORM, Dialect, class_of
 from a2a_server.protocol.codec.faults import WRONG, Faults, expected_message, key_path, note, shown
 from a2a_server.protocol.codec.scalars import base64, number, unwritable
-from a2a_server.protocol.codec.schema import OWN_FORM, Dialect, class_of
 from a2a_server.protocol.codec.times import read_time
 
 EXPECTED: Final = "a JSON value"

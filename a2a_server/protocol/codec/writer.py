@@ -32,7 +32,7 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 
 from a2a_server.protocol.codec import scalars
 from a2a_server.protocol.codec.compiler import INDENT, Compiler, Function, Globals, attribute, has, indented, which_of
-from a2a_server.protocol.codec.schema import NULL, OWN_FORM, WRAPPERS, Dialect, choice, map_entry
+from a2a_server.protocol.codec.dialect import NULL, OWN_FORM, WRAPPERS, Dialect, choice, map_entry
 from a2a_server.protocol.codec.wellknown import known_writers
 
 _WRITERS: Final[dict[int, Function]] = {

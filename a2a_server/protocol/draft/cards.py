@@ -10,7 +10,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.codec.schema import json_name
+from a2a_server.protocol.codec.dialect import json_name
 from a2a_server.protocol.spellings import of_1_0
 
 VERSION: Final = "0.3.0"

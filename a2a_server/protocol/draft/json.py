@@ -15,9 +15,9 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.compiler import Compiler, Function, has
+from a2a_server.protocol.codec.dialect import Form, descriptor_of, is_required, json_name
 from a2a_server.protocol.codec.faults import Faults
 from a2a_server.protocol.codec.scalars import boolean, integer
-from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
 from a2a_server.protocol.spellings import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE, of_0_3, of_1_0, snake
 from a2a_server.protocol.v0_3 import parts
 from a2a_server.protocol.v0_3.configs import (
@@ -34,8 +34,8 @@ from a2a_server.protocol.v0_3.configs import (
 )
 from a2a_server.protocol.v0_3.foreign import IN_DRAFT
 from a2a_server.protocol.v0_3.json import TIME, Spelling
-from a2a_server.protocol.v0_3.names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
 from a2a_server.protocol.v0_3.parts import Found
+from a2a_server.protocol.v0_3.resource_names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
 from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, told
 
 _NAMES: Final[Mapping[str, str]] = {

@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Compiler, Function
+from a2a_server.protocol.codec.dialect import Form, descriptor_of
 from a2a_server.protocol.codec.faults import WRONG, Faults, note, shown
 from a2a_server.protocol.codec.leftovers import Leftovers
-from a2a_server.protocol.codec.schema import Form, descriptor_of
 from a2a_server.protocol.spellings import snake
-from a2a_server.protocol.v0_3 import names
+from a2a_server.protocol.v0_3 import resource_names as names
 from a2a_server.protocol.v0_3.foreign import TENANT
-from a2a_server.protocol.v0_3.names import A_TASK, parent_of, text_of
+from a2a_server.protocol.v0_3.resource_names import A_TASK, parent_of, text_of
 
 JsonObject = dict[str, Any]
 

@@ -22,7 +22,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect, times
 from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.schema import Form, descriptor_of, is_required, json_name
+from a2a_server.protocol.codec.dialect import Form, descriptor_of, is_required, json_name
 from a2a_server.protocol.spellings import (
     KEBAB_STATES,
     OLD_ROLE,

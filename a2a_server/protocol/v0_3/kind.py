@@ -14,14 +14,14 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Compiler, Function, has, which_of
+from a2a_server.protocol.codec.dialect import Form, descriptor_of
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, elements, note
 from a2a_server.protocol.codec.scalars import octets
-from a2a_server.protocol.codec.schema import Form, descriptor_of
 from a2a_server.protocol.codec.wellknown import read_struct, write_struct
 from a2a_server.protocol.v0_3 import extras
 from a2a_server.protocol.v0_3.configs import JsonObject
 from a2a_server.protocol.v0_3.messages import put_references, take_references
-from a2a_server.protocol.v0_3.names import text_of
+from a2a_server.protocol.v0_3.resource_names import text_of
 
 _PART: Final = descriptor_of(v03.Part)
 _MESSAGE: Final = descriptor_of(v03.Message)

@@ -20,8 +20,8 @@ from google.rpc import status_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_server.protocol.codec.dialect import Dialect, Spellings, descriptor_of
 from a2a_server.protocol.codec.faults import Faults, key_path
-from a2a_server.protocol.codec.schema import Dialect, Spellings, descriptor_of
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, status_of
 from a2a_server.protocol.names import COMPAT, EXTENSIONS, OLD_EXTENSIONS
 from a2a_server.protocol.spellings import DRAFT_STATES, KEBAB_STATES, PLAIN_ROLES, PROTO_ROLES, PROTO_STATES

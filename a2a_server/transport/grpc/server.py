@@ -18,7 +18,7 @@ from a2a_server.transport.certificates import server_credentials
 from a2a_server.transport.grpc.accepting import Acceptor, core_of, is_wrapped
 from a2a_server.transport.grpc.servicer import Handler, Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, Tls
 
 SERVICES = (
     a2a_pb2.DESCRIPTOR.services_by_name["A2AService"],

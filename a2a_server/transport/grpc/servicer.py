@@ -23,8 +23,8 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import LONGEST_VALUE, A2AError, ErrorCodes, status_of
 from a2a_server.protocol.names import CHALLENGE, STATUS_DETAILS
+from a2a_server.transport.open_streams import Cut, OpenStream
 from a2a_server.transport.pipeline import Pipeline, decode
-from a2a_server.transport.streams import Cut, OpenStream
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Unary = Callable[[bytes, Context], Awaitable[bytes]]

@@ -20,7 +20,7 @@ from a2a_server.operations.rpc.subscribe import TaskOverError
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, ErrorCodes
 from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
-from a2a_server.protocol.v0_3.calls import CALLS, OldCall, Translate, refuse_tenant
+from a2a_server.protocol.v0_3.grpc_calls import CALLS, OldCall, Translate, refuse_tenant
 from a2a_server.protocol.v0_3.messages import DEFAULT, Options, downgrade_item
 from a2a_server.protocol.v0_3.words import named, respell
 from a2a_server.transport.grpc.servicer import (

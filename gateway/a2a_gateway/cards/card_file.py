@@ -16,7 +16,7 @@ from a2a_gateway.upstream import Answer, CallContext, Upstream, UpstreamAnswer, 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import loads
-from a2a_server.protocol.codec.schema import descriptor_of, is_required, json_name, map_entry
+from a2a_server.protocol.codec.dialect import descriptor_of, is_required, json_name, map_entry
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.json_v1 import V1
 

@@ -20,7 +20,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions
-from a2a_server.transport.options import GrpcOptions
+from a2a_server.transport.grpc_options import GrpcOptions
 from tests.support.yielding import Batches, yielding
 from tests.unit.gateway.upstreams import CARD, PLAIN, SERVICE, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import Door, Seen, open_door

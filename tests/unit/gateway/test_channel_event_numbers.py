@@ -17,7 +17,7 @@ from a2a_proto import discovery_pb2
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import REPLAY_URI
-from a2a_server.transport.streams import numbered
+from a2a_server.transport.open_streams import numbered
 from tests.support.door_events import event_of
 from tests.support.doors import OpenGateway, http_door
 from tests.support.http import get, once, post

@@ -11,7 +11,7 @@ from google.rpc import code_pb2 as code
 
 from a2a_gateway.channel import ChannelUpstream, UnusableOptions
 from a2a_server.protocol.options import ChannelOptions, target_of
-from a2a_server.transport.options import Tls
+from a2a_server.transport.grpc_options import Tls
 from tests.unit.gateway.upstreams import channel_to, get, refused
 from tests.unit.transport.doors import open_door
 

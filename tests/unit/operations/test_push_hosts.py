@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from a2a_server.operations.push import schedule
-from a2a_server.operations.push.options import Patience
+from a2a_server.operations.push.push_options import Patience
 from a2a_server.operations.push.schedule import AttemptSlot, AttemptSlots
 
 PATIENCE = Patience(concurrency=8, per_host=3, retry_first=0.02)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_server.operations.push.options import Patience
+from a2a_server.operations.push.push_options import Patience
 from a2a_server.operations.push.schedule import failure_of, reached
 from a2a_server.ports.push import Delivery, Outcome
 from tests.conformance.authors import ANN, config

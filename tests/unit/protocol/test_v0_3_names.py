@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from a2a_server.protocol.v0_3 import names
+from a2a_server.protocol.v0_3 import resource_names as names
 
 TASK, CONFIG = names.task_of, names.config_of
 PARENT, UNBORN = names.parent_of, names.unborn_config_of

@@ -11,7 +11,7 @@ from google.protobuf.json_format import ParseDict
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.domain import validation
 from a2a_server.protocol.errors import A2AError, Reason, Violation
-from a2a_server.protocol.v0_3.calls import CALLS
+from a2a_server.protocol.v0_3.grpc_calls import CALLS
 from a2a_server.protocol.v0_3.messages import Options
 from a2a_server.protocol.v0_3.words import respell
 

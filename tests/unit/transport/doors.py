@@ -23,10 +23,10 @@ from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import SERVICES, GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, Tls
+from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, standard
-from a2a_server.transport.streams import OpenStreams
 from tests.support.yielding import Batches, yielding
 
 

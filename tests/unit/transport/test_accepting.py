@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call
 from a2a_server.transport.grpc import accepting
-from a2a_server.transport.options import GrpcOptions
+from a2a_server.transport.grpc_options import GrpcOptions
 from tests.unit.transport.doors import open_door, refused
 
 REQUEST = pb.GetTaskRequest(id="t")

@@ -19,7 +19,7 @@ from a2a_server.agents import Agent, Turn
 from a2a_server.serve import running
 from a2a_server.settings import Settings
 from a2a_server.transport.grpc import accepting
-from a2a_server.transport.options import GrpcOptions
+from a2a_server.transport.grpc_options import GrpcOptions
 from tests.unit.transport.doors import Door, open_door
 
 ROUNDS = 40

@@ -19,9 +19,9 @@ from a2a_server.operations.call import Call, Operation
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.local import LocalStream, LocalUpstream
+from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, standard
-from a2a_server.transport.streams import OpenStreams
 from tests.support.yielding import Batches, Yielded, yielding
 from tests.unit.transport.doors import Seen, failing, item
 

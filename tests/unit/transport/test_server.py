@@ -22,7 +22,7 @@ from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.certificates import server_credentials
 from a2a_server.transport.grpc.server import channel_arguments
-from a2a_server.transport.options import GrpcOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, Tls
 from tests.support.certificates import self_signed
 from tests.unit.transport.doors import open_door, refused
 

@@ -17,8 +17,8 @@ from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.v0_3.messages import DEFAULT
 from a2a_server.transport.grpc.servicer_v0_3 import Retellings
-from a2a_server.transport.options import Tls
-from a2a_server.transport.streams import OpenStreams
+from a2a_server.transport.grpc_options import Tls
+from a2a_server.transport.open_streams import OpenStreams
 from tests.support.yielding import Batches, yielding
 from tests.unit.transport.doors import Seen, failing, failing_stream, item, open_door, refused
 from tests.unit.transport.test_errors import A2A, PLAIN, TABLE

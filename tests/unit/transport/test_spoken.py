@@ -6,9 +6,9 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import Anonymous
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, standard
-from a2a_server.transport.streams import OpenStreams
 from tests.unit.transport.doors import Seen
 
 SPOKEN = "a2a-server-spoken"

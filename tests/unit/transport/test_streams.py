@@ -15,7 +15,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call
 from a2a_server.protocol.errors import A2AError
-from a2a_server.transport.streams import OpenStream, OpenStreams
+from a2a_server.transport.open_streams import OpenStream, OpenStreams
 from tests.support.yielding import Batches, Yielded, yielding
 from tests.unit.transport.doors import Door, eventually, item, open_door, refusal_of, refused
 

@@ -16,7 +16,7 @@ from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
 from a2a_gateway.routing.url_fields import is_well_known
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.codec.schema import descriptor_of
+from a2a_server.protocol.codec.dialect import descriptor_of
 from a2a_server.protocol.errors import Reason
 from a2a_server.protocol.names import JSON, OLD_EXTENSIONS_HEADER, VERSION_HEADER
 from a2a_server.protocol.spellings import KEBAB_STATES, OLD_STATE

@@ -21,7 +21,7 @@ from a2a_server.protocol.codec import loads
 from a2a_server.protocol.codec.faults import shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 from a2a_server.protocol.v0_3.configs import PATH, QUERY, JsonObject
-from a2a_server.protocol.v0_3.names import A_SEGMENT, A_TASK, task_of
+from a2a_server.protocol.v0_3.resource_names import A_SEGMENT, A_TASK, task_of
 from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
 
 OldSpelling = Literal["kind", "proto"]

@@ -9,7 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.schema import Form, Spellings
+from a2a_server.protocol.codec.dialect import Form, Spellings
 from a2a_server.protocol.errors import A2AError
 from tests.unit.gateway.codec.everything import Choice, Inner, Lists, Maps, Singles
 

@@ -15,7 +15,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation, refuse
-from a2a_server.protocol.v0_3 import cards, configs, messages, names
+from a2a_server.protocol.v0_3 import cards, configs, messages
+from a2a_server.protocol.v0_3 import resource_names as names
 from a2a_server.protocol.v0_3.configs import schemes_of
 from a2a_server.protocol.v0_3.messages import DEFAULT, Options
 from a2a_server.protocol.v0_3.parts import Found
