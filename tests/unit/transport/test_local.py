@@ -124,6 +124,29 @@ async def test_calls_that_come_together_go_through_each_stage_together() -> None
     assert steps == [*["read"] * 3, *["called"] * 3, *["written"] * 3]
 
 
+async def test_calls_that_come_while_others_are_under_way_go_on_together() -> None:
+    began: list[tuple[str, int]] = []
+    turn = 0
+
+    async def note(call: Call, request: pb.GetTaskRequest) -> pb.Task:
+        began.append((request.id, turn))
+        return pb.Task()
+
+    async with rig({"GetTask": note}) as local:
+        calls = []
+        for task_id in ("first", "second", "third"):
+            calls.append(asyncio.create_task(local.upstream.unary(GET, pb.GetTaskRequest(id=task_id), PLAIN)))
+            for _ in range(2):
+                turn += 1
+                await asyncio.sleep(0)
+        while not all(call.done() for call in calls):
+            turn += 1
+            await asyncio.sleep(0)
+    (_, first), (_, second), (_, third) = began
+    assert [task_id for task_id, _ in began] == ["first", "second", "third"]
+    assert first < second == third
+
+
 @pytest.mark.req("DOOR-02")
 async def test_stream_items_are_the_logs_entries_in_its_batches() -> None:
     entries = (item(1, "a"), item(2, "b"))
