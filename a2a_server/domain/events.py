@@ -113,11 +113,6 @@ def next_status_ms(previous_ms: int, now_ms: int) -> int:
     return max(previous_ms, now_ms)
 
 
-def on_the_wire(event: pb.StreamResponse) -> bool:
-    """Whether streams show this log entry. They do not show messages that joined the history (STRM-03)."""
-    return not event.HasField("message")
-
-
 def state_of(event: pb.StreamResponse) -> int:
     """The state an event announces; 0 when it announces none."""
     match event.WhichOneof("payload"):

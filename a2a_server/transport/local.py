@@ -77,9 +77,8 @@ class LocalUpstream:
 class Cohorts:
     """Lets calls that arrive at about the same time go through each stage of their work together.
 
-    A processor is faster at what it did a moment ago: with 32 callers a send takes a quarter less time, and a read an
-    eighth (docs/decisions.md). Whoever comes while others are under way waits until the loop has turned a few times,
-    which it would wait for the processor anyway.
+    A processor is faster at what it did a moment ago. Whoever comes while others are under way waits for a few turns of
+    the loop, in which the processor would be busy anyway (docs/decisions.md has what that gains).
     """
 
     _TURNS: Final = 6

@@ -10,5 +10,5 @@ One call through any door of 0.3:
 4. `messages`, `configs` and `cards` make messages of 0.3 of the answer, or of each item of a stream.
 5. `json` writes them, `cards` writes cards.
 
-`calls` has both directions by RPC, for gRPC. `names` takes resource names apart, which 0.3 has where 1.0 has ids.
+`grpc_calls` has both directions by RPC, for gRPC. `resource_names` takes apart the names that 0.3 has in place of ids.
 """

@@ -233,18 +233,14 @@ class Flow:
 
 
 class Answerer(Protocol):
-    """Knows what is served where."""
+    """Knows what is served where. It raises errors, and can answer them."""
 
     prefix: str
     """The path under which another application has mounted this one."""
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request. Errors are raised."""
-        ...
+    async def __call__(self, request: web.Request) -> web.StreamResponse: ...
 
-    def refused(self, request: web.Request, error: Exception) -> web.StreamResponse:
-        """Answer an error."""
-        ...
+    def refused(self, request: web.Request, error: Exception) -> web.StreamResponse: ...
 
 
 class Everything(web.AbstractResource):

@@ -55,11 +55,6 @@ class EventCache:
         self._bytes = b""
         self._texts: WeakValueDictionary[tuple[Codec, type[Message], bytes], SharedText] = WeakValueDictionary()
 
-    @property
-    def long_texts(self) -> int:
-        """How many long texts are being sent."""
-        return len(self._texts)
-
     def of(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | list[Piece]:
         """The events of a batch, as they are sent; in pieces when that is long."""
         if not batch:  # an empty chunk would be the last one

@@ -12,7 +12,6 @@ from a2a_server.domain.events import (
     closes_stream,
     millis,
     next_status_ms,
-    on_the_wire,
     reason_of,
     state_of,
     status_event,
@@ -114,11 +113,6 @@ def test_what_an_event_ends(event: pb.StreamResponse, state: int, stops: bool, c
 @pytest.mark.parametrize(("state", "closes"), [(INPUT, False), (AUTH, False), (COMPLETED, True), (WORKING, False)])
 def test_streams_may_stay_open_on_a_question(state: int, closes: bool) -> None:  # noqa: FBT001
     assert closes_stream(status(state), keep_open_on_input=True) is closes
-
-
-def test_messages_of_the_history_are_not_for_readers() -> None:
-    assert not on_the_wire(pb.StreamResponse(message=pb.Message(message_id="m")))
-    assert all(on_the_wire(event) for event in (status(WORKING), artifact(), pb.StreamResponse(task=pb.Task())))
 
 
 def test_the_reason_of_a_failure() -> None:
