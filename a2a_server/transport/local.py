@@ -81,8 +81,7 @@ class Cohorts:
     the loop, in which the processor would be busy anyway (docs/decisions.md has what that gains).
     """
 
-    _TURNS: Final = 6
-    """Turns of the loop that most calls take from here to their answer."""
+    _TURNS: Final = 6  # of the loop: what most calls need from here to their answer
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
@@ -90,8 +89,7 @@ class Cohorts:
 
     async def join(self) -> None:
         loop = asyncio.get_running_loop()
-        waiter = loop.create_future()
-        self._waiting.append(waiter)
+        self._waiting.append(waiter := loop.create_future())
         if not self._under_way:
             self._under_way = True
             loop.call_soon(self._turn, 0)

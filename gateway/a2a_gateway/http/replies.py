@@ -235,8 +235,7 @@ class Flow:
 class Answerer(Protocol):
     """Knows what is served where. It raises errors, and can answer them."""
 
-    prefix: str
-    """The path under which another application has mounted this one."""
+    prefix: str  # under which another application has mounted this one
 
     async def __call__(self, request: web.Request) -> web.StreamResponse: ...
 
