@@ -7,6 +7,8 @@ said how. Records are shared, because nobody changes them.
 from __future__ import annotations
 
 import copyreg
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import is_dataclass
 from typing import Any
@@ -31,11 +33,23 @@ def rebuilt(told: dict[str, Any]) -> TaskRow:
     return row
 
 
-copyreg.pickle(TaskRow, lambda row: (rebuilt, (members(row),)))
+HOW: dict[type, Any] = {TaskRow: lambda row: (rebuilt, (members(row),))}
 for kind in vars(records).values():
     if isinstance(kind, type) and is_dataclass(kind):
-        copyreg.pickle(kind, lambda _: "itself")
+        HOW[kind] = lambda _: "itself"
+
+
+@contextmanager
+def registered() -> Iterator[None]:
+    """Say how for as long as a copy takes: `pickle`, which other tests use, would ask as well."""
+    copyreg.dispatch_table.update(HOW)
+    try:
+        yield
+    finally:
+        for kind in HOW:
+            del copyreg.dispatch_table[kind]
 
 
 def copy_of(store: MemoryStore) -> MemoryStore:
-    return deepcopy(store)
+    with registered():
+        return deepcopy(store)
