@@ -182,7 +182,7 @@ def test_a_taken_port_stops_the_start(tmp_path: Path) -> None:
 def test_a_store_in_use_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "echo.py").write_text(ECHO)
     with serving("echo", cwd=tmp_path):
-        done = command("serve", "echo", "--grpc", "127.0.0.1:0", cwd=tmp_path)
+        done = command("serve", "echo", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", cwd=tmp_path)
     assert done.returncode == 1
     assert "a2a.db" in done.stderr
     assert "Traceback" not in done.stderr

@@ -247,7 +247,8 @@ def test_settings_that_cannot_be_worked_with_stop_the_start(
     tmp_path: Path, name: str, value: str, message: str
 ) -> None:
     (tmp_path / "text.pem").write_text("hello")
-    done = command("serve", "--store", "memory:", cwd=tmp_path, **{f"A2A_PUSH__{name}": value})
+    ports = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    done = command("serve", "--store", "memory:", *ports, cwd=tmp_path, **{f"A2A_PUSH__{name}": value})
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
