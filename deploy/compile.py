@@ -17,6 +17,7 @@ from setuptools.command.build_ext import build_ext
 
 MODULES = {
     "a2a_gateway": "calls dispatcher jsonrpc profiles rest",
+    "a2a_gateway/http": "replies",
     "a2a_gateway/older/v0_3": "answers jsonrpc requests",
     "a2a_gateway/requests": "binding headers proxies",
     "a2a_gateway/routing": "table",
@@ -27,9 +28,9 @@ MODULES = {
     "a2a_server/operations": "services",
     "a2a_server/operations/log": "readers snapshot writer",
     "a2a_server/operations/rpc": "send",
-    "a2a_server/operations/turns": "exchange idempotency live_task sending turn_events",
+    "a2a_server/operations/turns": "exchange idempotency live_task registry sending turn_events",
     "a2a_server/ports": "records",
-    "a2a_server/protocol/codec": "codec times",
+    "a2a_server/protocol/codec": "codec sizes times",
     "a2a_server/protocol/v0_3": "extras json kind messages parts",
     "a2a_server/transport": "local pipeline steps",
 }

@@ -9,12 +9,21 @@ from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.ports.records import Entry
 from a2a_server.ports.wakeups import Listener
 
+_PASSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Goes on while the machine sleeps."""
+
 
 class SystemClock:
     """Wall time, as the operating system keeps it."""
 
+    def __init__(self) -> None:
+        self._boot_ns = time.time_ns() - time.clock_gettime_ns(_PASSED)
+
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def steady_ms(self) -> int:
+        return (self._boot_ns + time.clock_gettime_ns(_PASSED)) // 1_000_000
 
 
 class Anonymous:

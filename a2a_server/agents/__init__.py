@@ -1,6 +1,6 @@
 """What an agent author uses: Agent, Turn, and helpers for parts (spec: AGNT-01).
 
-1. An `Agent` has skills: async functions that authors register with `@agent.skill` (`agent`, `skill`, `extensions`).
+1. An `Agent` has skills: async functions that authors register with `@agent.skill` (`agent`, `extensions`).
 2. For each message the server calls `Agent.run`, which picks the skill and gives it a `Turn` (`turn`).
 3. What the skill returns, yields or sends becomes events (`parts`, `artifact`).
 4. The events go to the server in order, with the state that the next turn finds again (`output`).

@@ -1,28 +1,43 @@
-"""An agent made of functions: its card, and the choice of the skill for a message (spec: AGNT-01, SEND-15)."""
+"""An agent made of functions: its card, its skills, and the choice among them (spec: AGNT-01, CARD-09, SEND-15)."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.extensions import Extension
-from a2a_server.agents.output import TurnOutput
-from a2a_server.agents.parts import check_json
-from a2a_server.agents.skill import Skill, SkillFunction, as_tags, check_card, check_function, relay, title
-from a2a_server.agents.turn import Turn
+from a2a_server.agents.output import EVENTS, TurnEvent, TurnOutput
+from a2a_server.agents.parts import Chunk, check_json
+from a2a_server.agents.turn import Result, Turn
 from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
 from a2a_server.protocol.errors import Violation
 from a2a_server.protocol.names import TEXT
 
+Yield: TypeAlias = Chunk | pb.Artifact | TurnEvent | pb.Message
+"""What a skill may yield."""
+SkillFunction: TypeAlias = Callable[[Turn], Awaitable[Result]] | Callable[[Turn], AsyncIterator[Yield]]
 ExtendCard: TypeAlias = Callable[[pb.AgentCard, Caller], pb.AgentCard | None]
 _Function = TypeVar("_Function", bound=SkillFunction)
 _ExtendCard = TypeVar("_ExtendCard", bound=ExtendCard)
 
+_WHOLE = (*EVENTS, pb.Message, pb.Artifact)
 _TEXT = (TEXT,)
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One thing the agent can do."""
+
+    function: SkillFunction
+    plan: Plan
+    streams: bool
+    """Whether the function is an async generator."""
 
 
 class Agent:
@@ -43,7 +58,9 @@ class Agent:
         extensions: Sequence[Extension] = (),
         extended: ExtendCard | None = None,
     ) -> None:
-        _need(name=name, description=description, version=version)
+        for member, text in (("name", name), ("description", description), ("version", version)):
+            if not text:
+                raise ValueError(f"An agent needs a {member}.")
         self._extensions = {extension.uri: extension for extension in extensions}
         if len(self._extensions) < len(extensions):
             raise ValueError(f"Agent {name!r}: two extensions have the same URI.")
@@ -89,12 +106,13 @@ class Agent:
         """
 
         def register(function: _Function) -> _Function:
+            _check_skill(id, tags)
             text = description or inspect.getdoc(function) or self._card.description
             card = pb.AgentSkill(
                 id=id,
-                name=name or title(id),
+                name=name or _title(id),
                 description=text,
-                tags=as_tags(tags, id),
+                tags=tags,
                 examples=examples,
                 input_modes=input_modes,
                 output_modes=output_modes,
@@ -113,12 +131,11 @@ class Agent:
         return function
 
     def _register(self, card: pb.AgentSkill, function: SkillFunction, plan: Plan) -> None:
-        check_card(card)
-        check_function(function, card.id)
+        _check_function(function, card.id)
         if card.id in self._skills:
             raise ValueError(f"Agent {self._card.name!r}: two skills have the id {card.id!r}.")
         self._default = self._default or card.id
-        self._skills[card.id] = Skill(card, function, plan, inspect.isasyncgenfunction(function))
+        self._skills[card.id] = Skill(function, plan, inspect.isasyncgenfunction(function))
         self._card.skills.append(card)
 
     # -- what the server calls
@@ -127,7 +144,9 @@ class Agent:
     def card(self) -> pb.AgentCard:
         if not self._skills:
             raise ValueError(f"Agent {self._card.name!r} has no skill: decorate a function with @agent.skill(…).")
-        return _copy(self._card)
+        copy = pb.AgentCard()
+        copy.CopyFrom(self._card)
+        return copy
 
     def extended_card(self, caller: Caller) -> pb.AgentCard | None:
         return None if self._extend is None else self._extend(self.card, caller)
@@ -147,7 +166,7 @@ class Agent:
             begun = Saved.load(state).skill if state else ""
         except InvalidAgentResponse:
             return Plan()  # the turn itself reports it
-        named = begun or _named(request)
+        named = begun or (_named(request) if request.HasField("metadata") else None)
         skill = self._skills.get(self._default if named is None else named)
         return Plan() if skill is None else skill.plan
 
@@ -162,7 +181,7 @@ class Agent:
         try:
             answer: Any = skill.function(turn)
             if skill.streams:
-                await relay(turn, output, answer)
+                await _relay(turn, output, answer)
             else:
                 turn._deliver(await answer)  # noqa: SLF001 - authors return instead
         finally:
@@ -171,12 +190,49 @@ class Agent:
             turn._conclude()  # noqa: SLF001 - as above
 
 
+async def _relay(turn: Turn, output: TurnOutput, items: AsyncGenerator[Yield]) -> None:
+    """Stream the yielded values into one artifact. Events, messages and whole artifacts are sent in between."""
+    async with aclosing(items), turn.artifact() as out:
+        async for item in items:
+            if isinstance(item, _WHOLE):
+                turn._deliver(item)  # noqa: SLF001 - not for authors, who yield instead
+                await output.room()
+            elif item is not None:
+                await out.write(item)
+
+
 async def _gone(turn: Turn) -> None:
     await turn.fail(f"This task began with the skill {turn.skill!r}, which is no longer offered.")
 
 
-_GONE = Skill(pb.AgentSkill(), _gone, Plan(), streams=False)
+_GONE = Skill(_gone, Plan(), streams=False)
 """Answers for a skill that a task began with and the agent no longer has."""
+
+
+def _check_function(function: object, skill_id: str) -> None:
+    """Refuse a function that cannot answer a turn."""
+    if not callable(function) or not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
+        raise TypeError(f"Skill {skill_id!r}: write `async def`; a plain function would block all other tasks.")
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        raise TypeError(f"Skill {skill_id!r}: the function takes one argument, the turn.") from None
+
+
+def _check_skill(skill_id: str, tags: Sequence[str]) -> None:
+    """Refuse a card entry that clients could not use."""
+    if not skill_id:
+        raise ValueError("A skill needs an id.")
+    if isinstance(tags, str):  # it would become a tag for each letter
+        raise TypeError(f"Skill {skill_id!r}: tags is a list of texts, not one text.")
+    if not tags or not all(tags):
+        raise ValueError(f"Skill {skill_id!r}: pass tags=[…] with at least one tag.")
+
+
+def _title(skill_id: str) -> str:
+    """A name for people: `book-a-table` becomes `Book a table`."""
+    words = skill_id.replace("-", " ").replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
 
 
 def _named(request: pb.SendMessageRequest | TurnRequest) -> str | None:
@@ -185,32 +241,16 @@ def _named(request: pb.SendMessageRequest | TurnRequest) -> str | None:
     return None if named is None else named.string_value
 
 
-def _copy(card: pb.AgentCard) -> pb.AgentCard:
-    copy = pb.AgentCard()
-    copy.CopyFrom(card)
-    return copy
-
-
-def _need(**texts: str) -> None:
-    for member, text in texts.items():
-        if not text:
-            raise ValueError(f"An agent needs a {member}.")
-
-
+@dataclass(slots=True)
 class Saved:
     """What a task remembers between turns: its skill, the author's state, and how far the last turn had come."""
 
-    __slots__ = ("artifacts", "skill", "turn", "values")
-
-    def __init__(
-        self, skill: str = "", turn: int = 0, artifacts: int = 0, values: dict[str, Any] | None = None
-    ) -> None:
-        self.skill = skill
-        self.turn = turn
-        """The turn that saved it."""
-        self.artifacts = artifacts
-        """How many artifacts that turn had finished. A rerun continues after them instead of replacing them."""
-        self.values: dict[str, Any] = {} if values is None else values
+    skill: str = ""
+    turn: int = 0
+    """The turn that saved it."""
+    artifacts: int = 0
+    """How many artifacts that turn had finished. A rerun continues after them instead of replacing them."""
+    values: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def load(cls, blob: bytes) -> Saved:

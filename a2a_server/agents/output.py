@@ -181,18 +181,18 @@ def whole_artifact(content: Whole, label: Label, ids: ArtifactIds) -> pb.StreamR
     update = event.artifact_update
     update.last_chunk = True
     artifact = update.artifact
-    if isinstance(content, pb.Artifact):
-        artifact.artifact_id = content.artifact_id or label.artifact_id or ids.next()
-        artifact.name = label.name
-        artifact.MergeFrom(content)
-        return event
-    label.fill(artifact, label.artifact_id or ids.next())
     if isinstance(content, str):  # the usual answer
+        label.fill(artifact, label.artifact_id or ids.next())
         part = artifact.parts.add()
         part.text = content
         if label.media_type:
             part.media_type = label.media_type
+    elif isinstance(content, pb.Artifact):
+        artifact.artifact_id = content.artifact_id or label.artifact_id or ids.next()
+        artifact.name = label.name
+        artifact.MergeFrom(content)
     else:
+        label.fill(artifact, label.artifact_id or ids.next())
         artifact.parts.extend(as_parts(content, label.media_type or ""))
     return event
 
@@ -257,14 +257,13 @@ class ArtifactWriter:
         """The first chunk carries the labels. Later ones need only the artifact's id."""
         event = pb.StreamResponse()
         update = event.artifact_update
-        if self._newest is None:
-            self._label.fill(update.artifact, self.artifact_id)
-            update.artifact.parts.append(part)
-            return event
-        update.append = True
         artifact = update.artifact
-        artifact.artifact_id = self._id
-        artifact.parts.add().CopyFrom(part)
+        if self._newest is None:
+            self._label.fill(artifact, self.artifact_id)
+        else:
+            update.append = True
+            artifact.artifact_id = self._id
+        artifact.parts.append(part)
         return event
 
 

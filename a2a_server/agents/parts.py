@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import mimetypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.ports.agent import InvalidAgentResponse
+from a2a_server.ports.agent import InvalidAgentResponse, never_run
+from a2a_server.protocol.codec.wellknown import write_struct, write_value
 from a2a_server.protocol.names import BINARY
 
 JsonValue: TypeAlias = Mapping[str, Any] | Sequence[Any] | str | int | float | bool | None
@@ -24,6 +25,9 @@ DEPTH = 30
 
 EXACT = 2**53
 """JSON numbers travel as doubles; integers beyond this would arrive as other numbers."""
+
+to_python, from_struct = write_value, write_struct
+"""The Python values of a data part and of metadata; whole numbers are ints again."""
 
 
 def text_part(text: str, *, media_type: str = "") -> pb.Part:
@@ -74,6 +78,8 @@ def as_message(content: Content) -> pb.Message:
         message = pb.Message(role=pb.ROLE_AGENT)
         message.MergeFrom(content)
         return message
+    if not isinstance(content, Iterable) and (fault := never_run(content)):
+        raise InvalidAgentResponse(f"message: {fault}")
     parts = [content] if isinstance(content, pb.Part) else content
     return pb.Message(role=pb.ROLE_AGENT, parts=[as_part(part) for part in parts])
 
@@ -96,9 +102,8 @@ def check_json(value: object, where: str, depth: int = DEPTH) -> None:
         for index, item in enumerate(value):
             check_json(item, f"{where}[{index}]", depth - 1)
     else:
-        raise InvalidAgentResponse(
-            f"{where}: {type(value).__name__} is no JSON value; use dict, list, str, int, float, bool or None"
-        )
+        fault = f"{type(value).__name__} is no JSON value; use dict, list, str, int, float, bool or None"
+        raise InvalidAgentResponse(f"{where}: {never_run(value) or fault}")
 
 
 def to_struct(fields: Mapping[str, JsonValue], where: str = "metadata") -> struct_pb2.Struct:
@@ -107,27 +112,6 @@ def to_struct(fields: Mapping[str, JsonValue], where: str = "metadata") -> struc
     for key, item in fields.items():
         _fill(struct.fields[key], item)
     return struct
-
-
-def from_struct(struct: struct_pb2.Struct) -> dict[str, Any]:
-    return {key: to_python(value) for key, value in struct.fields.items()}
-
-
-def to_python(value: struct_pb2.Value) -> Any:  # noqa: ANN401 - the JSON border
-    """The Python value of a data part; whole numbers are ints again."""
-    match value.WhichOneof("kind"):
-        case "struct_value":
-            return from_struct(value.struct_value)
-        case "list_value":
-            return [to_python(item) for item in value.list_value.values]
-        case "number_value":
-            number = value.number_value
-            return int(number) if number.is_integer() and abs(number) <= EXACT else number
-        case "string_value":
-            return value.string_value
-        case "bool_value":
-            return value.bool_value
-    return None
 
 
 def _fill(target: struct_pb2.Value, value: JsonValue) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,19 +25,19 @@ from a2a_server.protocol.names import INPUT_REQUEST_URI
 _TASK, _CONTEXT = "task", "context"
 
 
+@dataclass(slots=True, kw_only=True)
 class Recorder:
     """An outlet that keeps what it is given; ids and times that the server fills in stay empty."""
 
-    def __init__(self, blob: bytes = b"", inbox: Iterable[pb.Message] = ()) -> None:
-        self.events: list[pb.StreamResponse] = []
-        self.internals: list[tuple[str, Mapping[str, object]]] = []
-        self.blob = blob
-        self.inbox = deque(inbox)
-        self.cancel_after: int | None = None
-        self.cancel_with = struct_pb2.Struct()
-        self.cancel_metadata: struct_pb2.Struct | None = None
-        self.input_requests = False
-        """Whether the agent declares that it makes some."""
+    blob: bytes = b""
+    inbox: deque[pb.Message] = field(default_factory=deque)
+    cancel_after: int | None = None
+    cancel_with: struct_pb2.Struct = field(default_factory=struct_pb2.Struct)
+    input_requests: bool = False
+    """Whether the agent declares that it makes some."""
+    cancel_metadata: struct_pb2.Struct | None = None
+    events: list[pb.StreamResponse] = field(default_factory=list)
+    internals: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
 
     def emit(self, event: pb.StreamResponse) -> None:
         _check_parts(event)
@@ -171,10 +171,13 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
             trace=trace_of({name: (value,) for name, value in (trace or {}).items()}),
         )
     )
-    outlet = Recorder(turn.state, (as_message(extra) for extra in messages))
-    outlet.cancel_after = cancel_after
-    outlet.input_requests = any(extension.uri == INPUT_REQUEST_URI for extension in agent.card.capabilities.extensions)
-    outlet.cancel_with = to_struct(cancel_metadata or {})
+    outlet = Recorder(
+        blob=turn.state,
+        inbox=deque(as_message(extra) for extra in messages),
+        cancel_after=cancel_after,
+        cancel_with=to_struct(cancel_metadata or {}),
+        input_requests=any(extension.uri == INPUT_REQUEST_URI for extension in agent.card.capabilities.extensions),
+    )
     return await _drive(agent, turn, outlet)
 
 

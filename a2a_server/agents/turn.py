@@ -289,7 +289,7 @@ class Turn:
         """Make an artifact of a return value. Events and messages are sent as they are; None is nothing."""
         if isinstance(result, pb.Message):
             self._reply(result)
-        elif isinstance(result, EVENTS):
+        elif not isinstance(result, str) and isinstance(result, EVENTS):  # most results are text
             self._emit(result)
         elif result is not None:
             self._output.send(whole_artifact(result, Label(self.skill), self._ids))

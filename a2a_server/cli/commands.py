@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any
 
 import click
 
@@ -13,15 +13,7 @@ from a2a_server import __version__
 from a2a_server.cli.configuration import CONFIG, Unusable, effective, example_file, options, setting, settings_from
 from a2a_server.cli.push import push
 
-if TYPE_CHECKING:
-    from a2a_server.cli.health import HealthOptions  # with gRPC
-
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-def _joined(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    """The value of an option that may be repeated, each time with several names."""
-    return ",".join(names) or None
 
 
 PROCESS = options(
@@ -29,7 +21,7 @@ PROCESS = options(
         *("--profile", "gateway.profiles", "NAME"),
         "Another profile to speak, besides 1.0 and 0.3: draft, served under /draft.  [default: none]",
         multiple=True,
-        callback=_joined,
+        callback=lambda _context, _option, names: ",".join(names) or None,  # each time with several names
     ),
     CONFIG,
     setting(
@@ -138,7 +130,7 @@ def config(*, config: str | None, example: bool) -> None:
 @click.option("--cert", metavar="PATH", type=FILE, help="PEM file with a client certificate, if the door asks for one.")
 @click.option("--key", metavar="PATH", type=FILE, help="PEM file with the private key of --cert.")
 @CONFIG
-def health(*, config: str | None, **asked: Unpack[HealthOptions]) -> None:
+def health(*, config: str | None, **asked: Any) -> None:  # noqa: ANN401 - the options
     """Check whether a server or gateway is ready.
 
     Exits with 0 if it is, and otherwise with 1 and a line that says why. Without --grpc and --http, it checks the door
@@ -150,7 +142,7 @@ def health(*, config: str | None, **asked: Unpack[HealthOptions]) -> None:
     try:
         question = Question.of(**asked)
         told = {"anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door, not to who knocks
-        doors = question.ask() if question.names_doors else question.ask_process(settings_from(told, config).settings)
+        doors = question.ask() or question.ask_process(settings_from(told, config).settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     except StartError as error:

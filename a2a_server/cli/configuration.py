@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import inspect
 import json
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +14,7 @@ import click
 from pydantic import SecretStr
 
 from a2a_server.settings import Credential, Settings, SettingsError, load
-from a2a_server.settings.sources import Loaded, is_section, sections
+from a2a_server.settings.sources import Loaded, members, put, sections
 
 CONFIG: Final = click.option(
     "--config", metavar="PATH", help="Settings file (TOML).  [default: $A2A_CONFIG, or a2ad.toml in this folder]"
@@ -53,9 +51,8 @@ def settings_from(flags: Mapping[str, Any], path: str | None) -> Loaded:
     """Read the settings. `flags` are named as by `setting`; those that are None were not given."""
     tree: dict[str, Any] = {}
     for name, value in flags.items():
-        *sections, last = name.split("__")
         if value is not None:
-            reduce(lambda table, section: table.setdefault(section, {}), sections, tree)[last] = value
+            put(tree, name.replace("__", "."), value)
     try:
         return load(tree, config=path)
     except SettingsError as error:
@@ -125,15 +122,8 @@ def example_file() -> str:
 
 def _values(settings: Settings, section: str) -> Iterator[tuple[str, object]]:
     part = getattr(settings, section) if section else settings
-    names = (
-        [field.name for field in dataclasses.fields(part)]
-        if dataclasses.is_dataclass(part)
-        else [*type(part).model_fields]
-    )
-    for name in names:
-        value = getattr(part, name)
-        if not is_section(type(value)):
-            yield name, value
+    for name in members(type(part)):
+        yield name, getattr(part, name)
 
 
 def _toml(value: object) -> str:

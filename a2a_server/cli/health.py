@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self
 from urllib.parse import SplitResult, urlsplit
 
 import grpc
@@ -36,19 +36,6 @@ class ClosedError(NotServingError):
     """Nothing listens at the address."""
 
 
-class HealthOptions(TypedDict):
-    """The command's options."""
-
-    grpc: str | None
-    http: str | None
-    timeout: float
-    tls: bool
-    ca: Path | None
-    server_name: str | None
-    cert: Path | None
-    key: Path | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTls:
     """How to check a door's certificate, and which one to show it. Files are PEM."""
@@ -62,6 +49,8 @@ class ClientTls:
 
     def check(self) -> None:
         """Raise `StartError` for a file that cannot be used. gRPC would say neither which one nor why."""
+        if bool(self.cert) != bool(self.key):
+            raise ValueError("--cert and --key are needed together")
         if self.ca:
             authorities(PemFile("--ca", str(self.ca)))
         if self.cert and self.key:
@@ -90,25 +79,19 @@ class Question:
     tls: ClientTls | None = None
 
     @classmethod
-    def of(cls, **asked: Unpack[HealthOptions]) -> Self:
+    def of(cls, *, grpc: str | None, http: str | None, timeout: float, tls: bool, **certificates: Any) -> Self:  # noqa: ANN401 - of `ClientTls`
         """Read the command line. A `ValueError` names the option that is wrong, a `StartError` the file."""
-        if bool(asked["cert"]) != bool(asked["key"]):
-            raise ValueError("--cert and --key are needed together")
-        tls = ClientTls(ca=asked["ca"], server_name=asked["server_name"], cert=asked["cert"], key=asked["key"])
-        tls.check()
+        own = ClientTls(**certificates)
+        own.check()
         return cls(
-            grpc=_address(asked["grpc"]) if asked["grpc"] else None,
-            http=_url(asked["http"]) if asked["http"] else None,
-            timeout=asked["timeout"],
-            tls=tls if asked["tls"] or tls != ClientTls() else None,
+            grpc=_address(grpc) if grpc else None,
+            http=_url(http) if http else None,
+            timeout=timeout,
+            tls=own if tls or own != ClientTls() else None,
         )
 
-    @property
-    def names_doors(self) -> bool:
-        return bool(self.grpc or self.http)
-
     def ask(self) -> list[str]:
-        """Ask the doors that are named."""
+        """Ask the doors that are named, if any."""
         found = [self.ask_grpc(self.grpc)] if self.grpc else []
         return [*found, self.ask_http(self.http)] if self.http else found
 

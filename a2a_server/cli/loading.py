@@ -13,8 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-import click
-
+from a2a_server.cli.configuration import Unusable
 from a2a_server.ports.agent import AgentPort
 
 DEFAULT_NAME = "agent"
@@ -26,34 +25,28 @@ _NOT_THEIRS = (f"{Path(__file__).parents[1]}{os.sep}", f"a2a_server{os.sep}", st
 """How the names of files begin that are not the author's: this package, also compiled, and Python's import system."""
 
 
-class NoAgentError(click.ClickException):
-    """The setting `agent` does not lead to an agent."""
-
-    exit_code = 2
-
-
 def load_agent(spec: str) -> AgentPort:
     """Import `module [":" name]` or `path.py [":" name]`; the working directory comes first on the path."""
     place, _, name = spec.partition(":")
     name = name or DEFAULT_NAME
     if not place:
-        raise NoAgentError(f"agent = {spec!r}: must be MODULE:AGENT or path/to/file.py:AGENT")
+        raise Unusable(f"agent = {spec!r}: must be MODULE:AGENT or path/to/file.py:AGENT")
     module = _module(place)
     found: object = module
     for step in name.split("."):
         found = getattr(found, step, None)
     if found is None:
-        raise NoAgentError(f"agent = {spec!r}: {module.__name__} ({module.__file__}) has no {name!r}")
+        raise Unusable(f"agent = {spec!r}: {module.__name__} ({module.__file__}) has no {name!r}")
     try:
         lacking = [needed for needed in NEEDED if not hasattr(found, needed)]
     except Exception as error:  # their card is a property
-        raise NoAgentError(f"agent = {spec!r}{_own_fault(error)}") from error
+        raise Unusable(f"agent = {spec!r}{_own_fault(error)}") from error
     if lacking:
         kind = type(found).__name__
-        raise NoAgentError(f"agent = {spec!r}: {name} is a {kind}, not an agent; it lacks {', '.join(lacking)}")
+        raise Unusable(f"agent = {spec!r}: {name} is a {kind}, not an agent; it lacks {', '.join(lacking)}")
     if isinstance(found, type):
         made = f"{name} = {found.__name__}({', '.join(_needs(found))})"
-        raise NoAgentError(f"agent = {spec!r}: {name} is the class {found.__name__}, not an agent; make one: {made}")
+        raise Unusable(f"agent = {spec!r}: {name} is the class {found.__name__}, not an agent; make one: {made}")
     return cast("AgentPort", found)
 
 
@@ -71,28 +64,25 @@ def _module(place: str) -> ModuleType:
         sys.path.insert(0, folder)
     try:
         return _file(Path(place)) if is_file else importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (place == error.name or place.startswith(f"{error.name}.")):
-            raise NoAgentError(
-                f"agent: no module named {error.name!r} in {folder} or among installed packages"
-            ) from None
-        raise NoAgentError(f"agent: {place} cannot be imported{_own_fault(error)}") from error
-    except NoAgentError:
+    except Unusable:
         raise
     except Exception as error:
-        raise NoAgentError(f"agent: {place} cannot be imported{_own_fault(error)}") from error
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{place}.".startswith(f"{missing}."):
+            raise Unusable(f"agent: no module named {missing!r} in {folder} or among installed packages") from None
+        raise Unusable(f"agent: {place} cannot be imported{_own_fault(error)}") from error
 
 
 def _file(path: Path) -> ModuleType:
     try:
         path.read_bytes()
     except FileNotFoundError:
-        raise NoAgentError(f"agent: no file {str(path.resolve())!r}") from None
+        raise Unusable(f"agent: no file {str(path.resolve())!r}") from None
     except OSError as error:
-        raise NoAgentError(f"agent: {str(path)!r} cannot be read: {error.strerror}") from None
+        raise Unusable(f"agent: {str(path)!r} cannot be read: {error.strerror}") from None
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise NoAgentError(f"agent: {str(path)!r} cannot be imported")
+        raise Unusable(f"agent: {str(path)!r} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

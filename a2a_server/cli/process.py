@@ -3,32 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
-from collections.abc import Coroutine, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import Any, TextIO
+import traceback
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TextIO, TypeVar
 
 import click
 import structlog
 import uvloop
-from structlog.typing import Processor
+from structlog.typing import EventDict, ExcInfo, Processor
 
 from a2a_server.cli.configuration import Unusable
 from a2a_server.cli.loading import load_agent
-from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.store import StoreRefused, StoreUnavailable
 from a2a_server.serve import UNUSABLE, Server, relaying, running
 from a2a_server.serve.parts import UnusableKeys
 from a2a_server.settings import Auth, Log, Settings
 from a2a_server.transport.address import Address, StartError
 
+T = TypeVar("T")
+
 REQUEST = '{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
+MOST_FILES = 65_536
+"""How many open files are asked for."""
 RARELY = (100_000, 50, 100)
 """The thresholds of the garbage collector: how many allocations pass between collections of each generation."""
+
+OVERTIME = 4.5
+"""How long the process may take to end after the grace period, in seconds. Draining alone takes less."""
+
+_LAST_STEPS = 0.25
+"""How long tasks may take to end that nobody waits for any more."""
+
+log = structlog.get_logger(__name__)
 
 
 class Failed(click.ClickException):
@@ -37,61 +54,87 @@ class Failed(click.ClickException):
 
 def run(settings: Settings) -> None:
     configure(settings.log)
-    _run(_serve(settings, load_agent(settings.agent)))
+    _run(running(settings, load_agent(settings.agent)), partial(welcome, settings), settings.limits.drain_grace)
 
 
 def run_gateway(settings: Settings) -> None:
     configure(settings.log)
-    _run(_relay(settings))
+    _run(relaying(settings), partial(welcome_gateway, settings), settings.limits.drain_grace)
 
 
-def _run(process: Coroutine[Any, Any, None]) -> None:
+def _run(process: AbstractAsyncContextManager[T], greeting: Callable[[T], str], grace: float) -> None:
+    allow_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(process)
+            loop = runner.get_loop()
+            _complete(loop, _live(process, greeting, _signals(loop, grace)))
+            loop.run_until_complete(_leave())
     except UnusableKeys as error:
         raise Unusable(str(error)) from None
     except (StartError, StoreRefused, StoreUnavailable, *UNUSABLE) as error:
         raise Failed(str(error)) from None
 
 
-async def _serve(settings: Settings, agent: AgentPort) -> None:
-    stop = _signals()
+def allow_files() -> None:
+    """Have as many files open as the system lets us: each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < MOST_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES if hard < 0 else min(max(soft, hard), MOST_FILES), hard))
+
+
+def _complete(loop: asyncio.AbstractEventLoop, life: Coroutine[object, object, None]) -> None:
+    """Run until the server has ended. Tasks that an agent starts may raise what asyncio lets through to here."""
+    task = loop.create_task(life)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except (SystemExit, KeyboardInterrupt):  # Ctrl-C itself is `_signals`' business
+            if task.done():
+                raise
+            log.exception("agent.failed", why="a task that the agent started has raised this")
+
+
+async def _leave() -> None:
+    """End at once when agents have left tasks behind that cannot be canceled: everything else is closed by now."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left and (await asyncio.wait(left, timeout=_LAST_STEPS))[1]:
+        log.warning("process.left_tasks", why="tasks of the agent ignore that they are canceled")
+        os._exit(0)
+
+
+async def _live(process: AbstractAsyncContextManager[T], greeting: Callable[[T], str], stop: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         with patient_threads():
-            server = await stack.enter_async_context(running(settings, agent))
+            started = await stack.enter_async_context(process)
         stack.enter_context(rare_collections())
-        click.echo(welcome(settings, server))
+        click.echo(greeting(started))
         await stop.wait()
 
 
-async def _relay(settings: Settings) -> None:
-    stop = _signals()
-    async with AsyncExitStack() as stack:
-        with patient_threads():
-            address = await stack.enter_async_context(relaying(settings))
-        stack.enter_context(rare_collections())
-        click.echo(welcome_gateway(settings, address))
-        await stop.wait()
-
-
-def _signals() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, stop, number)
-    return stop
-
-
-def _stop(stop: asyncio.Event, number: int) -> None:
-    """Drain at the first signal, and exit at once at the second.
+def _signals(loop: asyncio.AbstractEventLoop, grace: float) -> asyncio.Event:
+    """Drain at the first signal, and exit at once at the second, or when the end has not come in time.
 
     Nothing is lost: what clients were told is on disk, and the next start settles the rest. Anything gentler could be
-    held up by an agent that ignores its cancellation.
+    held up by an agent that ignores its cancellation. A signal handler of the loop would wait for a loop that is
+    blocked; these handlers and the thread of `faulthandler` do not.
     """
-    if stop.is_set():
-        os._exit(128 + number)
-    stop.set()
+    stop = asyncio.Event()
+    signaled = False
+    nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - stderr may be a pipe that nobody reads
+
+    def end(number: int, _: FrameType | None) -> None:
+        nonlocal signaled
+        if signaled:
+            os._exit(128 + number)
+        signaled = True
+        faulthandler.dump_traceback_later(grace + OVERTIME, exit=True, file=nowhere)
+        loop.call_soon_threadsafe(stop.set)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    return stop
 
 
 def welcome(settings: Settings, server: Server) -> str:
@@ -153,7 +196,7 @@ def configure(settings: Log, stream: TextIO = sys.stderr) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    last = _console(stream) if pretty else _json()
+    last = _renderers(stream, pretty=pretty)
     structlog.configure(
         processors=[*shared, *last],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -167,13 +210,28 @@ def configure(settings: Log, stream: TextIO = sys.stderr) -> None:
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
 
 
-def _console(stream: TextIO) -> list[Processor]:
-    plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
+def _renderers(stream: TextIO, *, pretty: bool) -> list[Processor]:
+    if not pretty:
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [_printable, structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=_indented)]
 
 
-def _json() -> list[Processor]:
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+def _printable(_: object, __: str, event: EventDict) -> EventDict:
+    """Let no value begin a line of its own or send commands to the terminal."""
+    error = event.pop("exc_info", None)
+    texts = {str(name): value if isinstance(value, str) else repr(value) for name, value in event.items()}
+    return {_escaped(name): _escaped(text) for name, text in texts.items()} | {"exc_info": error}
+
+
+def _indented(out: TextIO, error: ExcInfo) -> None:
+    out.writelines(
+        f"\n    {_escaped(line)}" for line in "".join(traceback.format_exception(*error)).rstrip("\n").split("\n")
+    )
+
+
+def _escaped(text: str) -> str:
+    """Spell control characters, and others that do not print, as Python would."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -54,12 +53,15 @@ def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, *
     a2ad push list --parked
     a2ad push list --task 0199a2f0-… --json
     """  # noqa: D301 - click wants the character
-    found = _with(store, config, partial(_accounts, wanted=_which(**wanted), limit=limit))
+    meant = _which(**wanted)
+    found = _with(store, config, lambda books: books.status(meant, limit))
     if as_json:
         click.echo(json.dumps({"configs": [_told(account) for account in found]}, indent=2, ensure_ascii=False))
         return
     for account in found:
-        click.echo(_lines(account))
+        click.echo(f"{_shown(account.task_id)} {_shown(account.config_id)} {_shown(account.url)}")
+        owed = f"owed {account.pending}, delivered {account.delivered}, failed attempts {account.failed}"
+        click.echo(f"    {_state(account)}; {owed}")
     parked = sum(account.parked_ms is not None for account in found)
     more = f"; there may be more than the {limit} shown" if len(found) == limit else ""
     click.echo(
@@ -115,10 +117,6 @@ def _meant(*, everything: bool, **wanted: Any) -> ConfigFilter:  # noqa: ANN401 
     return found
 
 
-def _accounts(books: PushAdmin, *, wanted: ConfigFilter, limit: int) -> list[ConfigStatus]:
-    return list(books.status(wanted, limit))
-
-
 def _with(store: str | None, config: str | None, do: Callable[[PushAdmin], T]) -> T:
     told = {"store": store, "anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door
     settings = settings_from(told, config).settings
@@ -153,14 +151,6 @@ def _told(account: ConfigStatus) -> dict[str, object]:
     }
 
 
-def _lines(account: ConfigStatus) -> str:
-    return (
-        f"{_shown(account.task_id)} {_shown(account.config_id)} {_shown(account.url)}\n"
-        f"    {_state(account)}; owed {account.pending}, delivered {account.delivered}, "
-        f"failed attempts {account.failed}"
-    )
-
-
 def _state(account: ConfigStatus) -> str:
     why = f" ({account.why})" if account.why else ""
     if account.parked_ms is not None:
@@ -169,11 +159,8 @@ def _state(account: ConfigStatus) -> str:
         return f"attempt {account.attempts + 1} at event {account.next_number} under way{why}"
     if account.due_ms is None:
         return "nothing owed"
-    return f"attempt {account.attempts + 1} at event {account.next_number} due{_when(account)}{why}"
-
-
-def _when(account: ConfigStatus) -> str:
-    return f" at {_time(account.due_ms)}" if account.attempts else ""
+    when = f" at {_time(account.due_ms)}" if account.attempts else ""
+    return f"attempt {account.attempts + 1} at event {account.next_number} due{when}{why}"
 
 
 def _shown(text: str) -> str:

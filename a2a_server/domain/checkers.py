@@ -24,34 +24,29 @@ _INDENT: Final = "    "
 def checker_of(kind: Descriptor) -> Callable[[Any], bool]:
     """The function that says whether a message of this type, with all it contains, meets the schema's demands."""
     names: dict[str, Any] = {"readable": readable}
-    exec(_source(demands_of(kind)), names)  # noqa: S102 - the text is made from our own schema, never from input
+    lines = ["def is_sound(m0):", *_indented(_lines(demands_of(kind), 0)), f"{_INDENT}return True", ""]
+    exec("\n".join(lines), names)  # noqa: S102 - the text is made from our own schema, never from input
     checker: Callable[[Any], bool] = names["is_sound"]
     return checker
 
 
-def required_violations(message: Message, prefix: str = "") -> list[Violation]:
+def required_violations(message: Message) -> list[Violation]:
     """All faults of a message and of what it contains; nearly every message has none."""
-    return [] if checker_of(message.DESCRIPTOR)(message) else faults_of(message, prefix)
-
-
-def _source(demands: Demands) -> str:
-    return "\n".join(["def is_sound(m0):", *_indented(_lines(demands, 0)), f"{_INDENT}return True", ""])
+    return [] if checker_of(message.DESCRIPTOR)(message) else faults_of(message)
 
 
 def _lines(demands: Demands, depth: int) -> Iterator[str]:
     """Check the message in the variable `m<depth>`, the cheapest first; what it contains goes into `m<depth + 1>`."""
     m = f"m{depth}"
-    for name in _simple(demands):
+    for name, _ in demands.values:
         yield from _demand(f"{m}.{name}")
-    for enum in demands.enums:
-        numbers = enum.numbers - {0} if enum.name in demands.required else enum.numbers
-        yield from _demand(f"{m}.{enum.name} in {set(numbers)}")
-    for oneof in demands.oneofs:
-        yield f"{m}_{oneof.name} = {m}.WhichOneof({oneof.name!r})"
-        yield from _demand(f"{m}_{oneof.name}")
+    for name, enum in demands.enums.items():
+        yield from _demand(f"{m}.{name} in {set(enum.values_by_number)}")
+    for name in demands.oneofs:
+        yield f"{m}_{name} = {m}.WhichOneof({name!r})"
+        yield from _demand(f"{m}_{name}")
     for name in demands.present:
-        if name not in _certain(demands):
-            yield from _demand(f"{m}.HasField({name!r})")
+        yield from _demand(f"{m}.HasField({name!r})")
     for name in demands.free_form:
         yield f"if {_presence(demands, m, name)}:"
         yield from _indented(_demand(f"readable({m}.{name})"))
@@ -71,10 +66,7 @@ def _messages(demands: Demands, m: str, depth: int) -> Iterator[str]:
 
 def _collections(demands: Demands, m: str, depth: int) -> Iterator[str]:
     for name, child in demands.lists:
-        yield f"{m}_items = {m}.{name}[:]"  # a slice: protobuf's own iterator ends with a slow IndexError
-        if name in demands.required:
-            yield from _demand(f"{m}_items")
-        yield f"for m{depth} in {m}_items:"
+        yield f"for m{depth} in {m}.{name}[:]:"  # a slice: protobuf's own iterator ends with a slow IndexError
         yield from _indented(_lines(child, depth))
     for name, child in demands.maps:
         yield f"for m{depth} in {m}.{name}.values():"
@@ -89,19 +81,8 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (_INDENT + line for line in lines)
 
 
-def _simple(demands: Demands) -> Iterator[str]:
-    """Required fields that no other check reads."""
-    elsewhere = {enum.name for enum in demands.enums} | {name for name, _ in demands.lists}
-    return (name for name, _ in demands.values if name not in elsewhere)
-
-
-def _certain(demands: Demands) -> set[str]:
-    """Messages whose absence another check finds: an absent message reads as an empty one, which is refused."""
-    return {name for name, child in demands.single if child.refuses_empty}
-
-
 def _presence(demands: Demands, m: str, name: str) -> str:
-    for oneof in demands.oneofs:
-        if name in oneof.members:
-            return f"{m}_{oneof.name} == {name!r}"
+    for oneof, members in demands.oneofs.items():
+        if name in members:
+            return f"{m}_{oneof} == {name!r}"
     return f"{m}.HasField({name!r})"

@@ -8,39 +8,20 @@ free-form ones, so the demands on a type and on all that it contains form a tree
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from google.api import field_behavior_pb2
 from google.protobuf import struct_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from a2a_server.domain.free_form import NOT_FINITE, TOO_DEEP, is_finite, is_void, too_deep
+from a2a_server.protocol.codec.dialect import is_required, map_entry
 from a2a_server.protocol.errors import Violation
 
 _FREE_FORM: Final = frozenset(kind.DESCRIPTOR.full_name for kind in (struct_pb2.Struct, struct_pb2.Value))
-
-
-@dataclass(frozen=True, slots=True)
-class KnownEnum:
-    name: str
-    numbers: frozenset[int]
-    names: str
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredOneof:
-    """A oneof with a member that must be set."""
-
-    name: str
-    members: tuple[str, ...]
-
-    @property
-    def complaint(self) -> str:
-        return f"must hold exactly one of {', '.join(self.members)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +32,10 @@ class Demands:
     """Required fields without presence: they are absent when falsy. With the complaint."""
     present: tuple[str, ...]
     """Required fields with presence: submessages."""
-    enums: tuple[KnownEnum, ...]
-    oneofs: tuple[RequiredOneof, ...]
+    enums: Mapping[str, EnumDescriptor]
+    """Fields whose number must be a known one."""
+    oneofs: Mapping[str, Sequence[str]]
+    """Oneofs of which a member must be set, with their members."""
     free_form: tuple[str, ...]
     single: tuple[tuple[str, Demands], ...]
     lists: tuple[tuple[str, Demands], ...]
@@ -63,49 +46,31 @@ class Demands:
         here = self.values or self.present or self.enums or self.oneofs or self.free_form
         return bool(here or self.single or self.lists or self.maps)
 
-    @property
-    def required(self) -> frozenset[str]:
-        """Required fields other than submessages."""
-        return frozenset(name for name, _ in self.values)
-
-    @property
-    def refuses_empty(self) -> bool:
-        """Whether an empty message is invalid."""
-        return bool(self.values or self.present or self.oneofs)
-
 
 @cache
 def demands_of(kind: Descriptor) -> Demands:
     fields = kind.fields
-    required = [field for field in fields if _is_required(field)]
+    required = [field for field in fields if is_required(field)]
     return Demands(
         values=tuple((field.name, _absence(field)) for field in required if not field.has_presence),
         present=tuple(field.name for field in required if field.has_presence),
-        enums=tuple(_enum(field.name, field.enum_type) for field in fields if field.enum_type),
-        oneofs=tuple(_choices(kind)),
+        enums={field.name: field.enum_type for field in fields if field.enum_type},
+        # Protobuf also makes a oneof for each `optional` field. Its name starts with `_`.
+        oneofs={one.name: [field.name for field in one.fields] for one in kind.oneofs if not one.name.startswith("_")},
         free_form=tuple(field.name for field in fields if _is_free_form(field)),
         single=tuple((field.name, demands) for field, demands in _children(fields) if not field.is_repeated),
-        lists=tuple((f.name, demands) for f, demands in _children(fields) if f.is_repeated and not _is_map(f)),
-        maps=tuple((field.name, demands) for field, demands in _children(fields) if _is_map(field)),
+        lists=tuple((f.name, demands) for f, demands in _children(fields) if f.is_repeated and not map_entry(f)),
+        maps=tuple((field.name, demands) for field, demands in _children(fields) if map_entry(field)),
     )
 
 
 def _children(fields: Iterable[FieldDescriptor]) -> Iterator[tuple[FieldDescriptor, Demands]]:
     """Fields whose messages have something to check."""
     for field in fields:
-        item = field.message_type
-        if item and _is_map(field):
-            item = item.fields_by_name["value"].message_type
+        entry = map_entry(field)
+        item = entry[1].message_type if entry else field.message_type
         if item and not _is_free_form(field) and (demands := demands_of(item)):
             yield field, demands
-
-
-def _is_required(field: FieldDescriptor) -> bool:
-    return field_behavior_pb2.REQUIRED in field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
-
-
-def _is_map(field: FieldDescriptor) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def _is_free_form(field: FieldDescriptor) -> bool:
@@ -118,68 +83,54 @@ def _absence(field: FieldDescriptor) -> str:
     return "needs at least one element" if field.is_repeated else "is required"
 
 
-def _enum(name: str, enum: EnumDescriptor) -> KnownEnum:
-    return KnownEnum(name, frozenset(enum.values_by_number), _names(enum))
-
-
 def _names(enum: EnumDescriptor) -> str:
     # Zero is the unspecified value: clients may send it, and it means absence.
     return ", ".join(value.name for value in enum.values if value.number)
 
 
-def _choices(kind: Descriptor) -> Iterator[RequiredOneof]:
-    """Oneofs of the protocol. Protobuf also makes one per `optional` field, whose name starts with `_`."""
-    for oneof in kind.oneofs:
-        if not oneof.name.startswith("_"):
-            yield RequiredOneof(oneof.name, tuple(field.name for field in oneof.fields))
-
-
-def faults_of(message: Message, prefix: str) -> list[Violation]:
+def faults_of(message: Message, prefix: str = "") -> list[Violation]:
     """List every fault of a message and of what it contains; fields in proto spelling, with indexes."""
-    faults: list[Violation] = []
-    _walk(demands_of(message.DESCRIPTOR), message, prefix, faults)
-    return faults
+    return list(_walk(demands_of(message.DESCRIPTOR), message, prefix))
 
 
-def _walk(demands: Demands, message: Any, prefix: str, faults: list[Violation]) -> None:  # noqa: ANN401 - any message
-    _look(demands, message, prefix, faults)
+def _walk(demands: Demands, message: Any, prefix: str) -> Iterator[Violation]:  # noqa: ANN401 - any message
+    yield from _absent(demands, message, prefix)
+    yield from _wrong(demands, message, prefix)
     for name, child in demands.single:
         if message.HasField(name):
-            _walk(child, getattr(message, name), f"{prefix}{name}.", faults)
+            yield from _walk(child, getattr(message, name), f"{prefix}{name}.")
     for name, child in demands.lists:
         for index, item in enumerate(getattr(message, name)):
-            _walk(child, item, f"{prefix}{name}[{index}].", faults)
+            yield from _walk(child, item, f"{prefix}{name}[{index}].")
     for name, child in demands.maps:
         for key, item in getattr(message, name).items():
-            _walk(child, item, f"{prefix}{name}[{key}].", faults)
+            yield from _walk(child, item, f"{prefix}{name}[{key}].")
 
 
-def _look(demands: Demands, message: Any, prefix: str, faults: list[Violation]) -> None:  # noqa: ANN401 - any message
+def _absent(demands: Demands, message: Any, prefix: str) -> Iterator[Violation]:  # noqa: ANN401 - as above
     for name, complaint in demands.values:
         if not getattr(message, name):
-            faults.append(Violation(prefix + name, complaint))
+            yield Violation(prefix + name, complaint)
     for name in demands.present:
         if not message.HasField(name):
-            faults.append(Violation(prefix + name, "is required"))  # noqa: PERF401 - like its neighbours
-    for oneof in demands.oneofs:
-        if message.WhichOneof(oneof.name) is None:
-            faults.append(Violation(prefix.removesuffix(".") or oneof.name, oneof.complaint))  # noqa: PERF401 - as above
-    for enum in demands.enums:
-        _look_up(enum, getattr(message, enum.name), prefix, faults)
+            yield Violation(prefix + name, "is required")
+    for name, members in demands.oneofs.items():
+        if message.WhichOneof(name) is None:
+            yield Violation(prefix.removesuffix(".") or name, f"must hold exactly one of {', '.join(members)}")
+
+
+def _wrong(demands: Demands, message: Any, prefix: str) -> Iterator[Violation]:  # noqa: ANN401 - as above
+    for name, enum in demands.enums.items():
+        if (number := getattr(message, name)) not in enum.values_by_number:
+            yield Violation(prefix + name, f"unknown value {number}; allowed are {_names(enum)}")
     for name in demands.free_form:
-        if message.HasField(name):
-            _look_inside(getattr(message, name), prefix + name, faults)
+        if message.HasField(name) and (complaint := _unreadable(getattr(message, name))):
+            yield Violation(prefix + name, complaint)
 
 
-def _look_up(enum: KnownEnum, number: int, prefix: str, faults: list[Violation]) -> None:
-    if number not in enum.numbers:
-        faults.append(Violation(prefix + enum.name, f"unknown value {number}; allowed are {enum.names}"))
-
-
-def _look_inside(value: struct_pb2.Struct | struct_pb2.Value, field: str, faults: list[Violation]) -> None:
+def _unreadable(value: struct_pb2.Struct | struct_pb2.Value) -> str:
     if is_void(value):
-        faults.append(Violation(field, "holds no value; JSON's null is `null_value`"))
-    elif too_deep(value):
-        faults.append(Violation(field, TOO_DEEP))
-    elif not is_finite(value):
-        faults.append(Violation(field, NOT_FINITE))
+        return "holds no value; JSON's null is `null_value`"
+    if too_deep(value):
+        return TOO_DEEP
+    return "" if is_finite(value) else NOT_FINITE

@@ -5,10 +5,8 @@ Messages are filled in place, because nested constructors cost twice as much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from google.protobuf import struct_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
@@ -20,27 +18,10 @@ REASON_KEY = "reason"
 IN_BAND_KEY = "inBand"
 """The key in an AUTH_REQUIRED update's metadata that says the credential comes in a message: streams may close."""
 
-Metadata = Mapping[str, Any] | struct_pb2.Struct
-
-
-def status_event(  # noqa: PLR0913, PLR0917 - the members of the event
-    task_id: str,
-    context_id: str,
-    state: int,
-    at_ms: int,
-    message: pb.Message | None = None,
-    metadata: Metadata | None = None,
-) -> pb.StreamResponse:
-    event, _ = status_update(task_id, context_id, state, at_ms, message)
-    if metadata:  # empty metadata stays absent: no `{}` on the wire
-        _fill(event.status_update.metadata, metadata)
-    return event
-
 
 def status_update(
     task_id: str, context_id: str, state: int, at_ms: int, message: pb.Message | None = None
 ) -> tuple[pb.StreamResponse, pb.TaskStatus]:
-    """A status event, and the status in it."""
     event = pb.StreamResponse()
     update = event.status_update
     update.task_id = task_id
@@ -51,50 +32,6 @@ def status_update(
     if message is not None:
         status.message.CopyFrom(message)
     return event, status
-
-
-def artifact_event(  # noqa: PLR0913 - the members of the event
-    task_id: str,
-    context_id: str,
-    artifact: pb.Artifact,
-    *,
-    append: bool = False,
-    last_chunk: bool = False,
-    metadata: Metadata | None = None,
-) -> pb.StreamResponse:
-    event = pb.StreamResponse()
-    update = event.artifact_update
-    update.task_id = task_id
-    update.context_id = context_id
-    update.artifact.CopyFrom(artifact)
-    if append:
-        update.append = True
-    if last_chunk:
-        update.last_chunk = True
-    if metadata:
-        _fill(update.metadata, metadata)
-    return event
-
-
-def _fill(target: struct_pb2.Struct, metadata: Metadata) -> None:
-    if isinstance(metadata, struct_pb2.Struct):
-        target.CopyFrom(metadata)
-    else:
-        target.update(metadata)
-
-
-def agent_message(message_id: str, context_id: str, task_id: str, parts: Iterable[pb.Part]) -> pb.Message:
-    return pb.Message(message_id=message_id, context_id=context_id, task_id=task_id, role=pb.ROLE_AGENT, parts=parts)
-
-
-def text_part(text: str) -> pb.Part:
-    return pb.Part(text=text)
-
-
-def timestamp(at_ms: int) -> Timestamp:
-    stamp = Timestamp()
-    set_time(stamp, at_ms)
-    return stamp
 
 
 def set_time(stamp: Timestamp, at_ms: int) -> None:

@@ -5,7 +5,7 @@
 2. `HostList` holds the hosts that the operator allows or denies by name.
 3. `Addresses` decides about IP addresses. The most specific network that holds an address decides; the operator's
    deny-list comes before the allow-list, and both before the blocks below. An address that stands for an IPv4 host, by
-   translation or tunnel, must be allowed as that host, too.
+   translation or tunnel, must be allowed as that host, too. Operators name the NAT64 prefixes of their own networks.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ def _ascii(text: str) -> str:
     if text.isascii():
         return text
     try:
-        name = idna.encode(text, uts46=True).decode("ascii")
+        return idna.encode(text, uts46=True).decode("ascii")
     except ValueError:  # the text of idna's own error is not for clients
         raise ValueError("must name a host that IDNA knows how to write, such as bücher.example") from None
-    return name
 
 
 def _address_of(text: str) -> IPv6Address:
@@ -116,6 +115,7 @@ def _bracketed(name: str) -> str:
 
 IpAddress = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
+_Nets = Iterable[Network]
 
 # IANA's special-purpose registries for IPv4 and IPv6, all of them: also what they call globally reachable (anycast
 # services, identifiers that look like addresses) is nobody's web server. "" = may be called.
@@ -172,6 +172,8 @@ _IN_LAST_BYTES: Final = tuple(  # compatible, mapped, translated (SIIT), NAT64
     map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96"))
 )
 _NAT64_LOCAL: Final = IPv6Network("64:ff9b:1::/48")
+NAT64_LENGTHS: Final = (32, 40, 48, 56, 64, 96)
+"""Bits that a prefix of NAT64 may have (RFC 6052)."""
 _TEREDO: Final = IPv6Network("2001::/32")
 _SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 _ISATAP: Final = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
@@ -190,13 +192,18 @@ class Addresses:
 
     rules: tuple[AddressRule, ...] = ()
     """The operator's rules, the most specific first. Of two for the same network, the one that denies is first."""
+    nat64: tuple[IPv6Network, ...] = ()
+    """The operator's prefixes of NAT64. The addresses inside are judged by the IPv4 addresses that they hold."""
 
     @classmethod
-    def of(cls, allow: Iterable[Network] = (), deny: Iterable[Network] = (), *, loopback: bool = False) -> Self:
+    def of(
+        cls, allow: _Nets = (), deny: _Nets = (), nat64: Iterable[IPv6Network] = (), *, loopback: bool = False
+    ) -> Self:
         """`allow` opens networks that are closed by default. To close all others, deny 0.0.0.0/0 and ::/0."""
+        nat64 = tuple(nat64)
         rules = [AddressRule(network, "a denied") for network in deny]
-        rules += [AddressRule(network, "") for network in (*allow, *(_LOOPBACK if loopback else ()))]
-        return cls(_sorted(rules))
+        rules += [AddressRule(network, "") for network in (*allow, *nat64, *(_LOOPBACK if loopback else ()))]
+        return cls(_sorted(rules), nat64)
 
     def refusal(self, address: IpAddress) -> str:
         """What kind of address this is ("a private"), if it may not be called. "" = it may be called."""
@@ -204,7 +211,8 @@ class Addresses:
             return self._judge(address)
         if address.scope_id:
             return "a scoped"
-        meant: tuple[IpAddress, ...] = (address, *embedded(address))
+        translated = [_held(address.packed, prefix.prefixlen) for prefix in self.nat64 if address in prefix]
+        meant: tuple[IpAddress, ...] = (address, *(translated or embedded(address)))
         return next((words for one in meant if (words := self._judge(one))), "")
 
     @property
@@ -235,7 +243,8 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
     if any(address in network for network in _IN_LAST_BYTES) and not address.is_loopback:
         yield IPv4Address(raw[12:])
     elif address in _NAT64_LOCAL:
-        yield from _translated(raw)
+        # With every length that its prefix may have: it does not say which.
+        yield from (host for bits in (48, 56, 64, 96) if int(host := _held(raw, bits)))
     elif address in _SIX_TO_FOUR:
         yield IPv4Address(raw[2:6])
     elif address in _TEREDO:
@@ -245,8 +254,6 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
         yield IPv4Address(raw[12:])
 
 
-def _translated(raw: bytes) -> Iterator[IPv4Address]:
-    """Read a local NAT64 address with every prefix length that it may have (RFC 6052): it does not say which."""
-    dense = raw[:8] + raw[9:]  # without the byte that is always zero
-    hosts = (IPv4Address(dense[start : start + 4]) for start in (6, 7, 8, 11))
-    yield from (host for host in hosts if int(host))
+def _held(raw: bytes, bits: int) -> IPv4Address:
+    """The IPv4 address behind a prefix of so many bits."""
+    return IPv4Address((raw[:8] + raw[9:])[min(bits // 8, 11) :][:4])  # without the byte that is always zero

@@ -56,7 +56,6 @@ class ToolResult(NamedTuple):
 
 
 def declaration() -> pb.AgentExtension:
-    """How the card names the extension."""
     return pb.AgentExtension(uri=INPUT_REQUEST_URI, description=DESCRIPTION)
 
 
@@ -64,7 +63,6 @@ def declaration() -> pb.AgentExtension:
 
 
 def put_request(message: pb.Message, request: InputRequest) -> None:
-    """Make a question an input request."""
     if INPUT_REQUEST_URI not in message.extensions:
         message.extensions.append(INPUT_REQUEST_URI)
     members = message.metadata.fields[INPUT_REQUEST_URI].struct_value.fields[_REQUEST].struct_value.fields
@@ -193,19 +191,14 @@ def answered_before(history: Iterable[pb.Message], message: pb.Message) -> Input
 
 def redacted(message: pb.Message, request: InputRequest) -> pb.Message:
     """The message without its content: only its ids and the form of the answer are left."""
-    kept = pb.Message(
+    answering = {result.part for result in results_in(message) if result.tool_use_id == request.request_id}
+    answer, other = tool_result(request.request_id, _REDACTED_VALUE), pb.Part(text=REDACTED)
+    return pb.Message(
         message_id=message.message_id,
         context_id=message.context_id,
         task_id=message.task_id,
         role=message.role,
         extensions=message.extensions,
         reference_task_ids=message.reference_task_ids,
+        parts=[answer if index in answering else other for index in range(len(message.parts))],
     )
-    answering = {result.part for result in results_in(message) if result.tool_use_id == request.request_id}
-    for index in range(len(message.parts)):
-        part = kept.parts.add()
-        if index in answering:
-            part.CopyFrom(tool_result(request.request_id, _REDACTED_VALUE))
-        else:
-            part.text = REDACTED
-    return kept

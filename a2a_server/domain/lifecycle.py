@@ -21,6 +21,7 @@ ACTIVE: Final = frozenset({SUBMITTED, WORKING})
 INTERRUPTED: Final = frozenset({INPUT, AUTH})
 TERMINAL: Final = frozenset({COMPLETED, FAILED, CANCELED, REJECTED})
 STOPPING: Final = INTERRUPTED | TERMINAL
+"""What ends a turn: the task is over, or waits for the client (BLK-02, CONF-07)."""
 
 _COLUMNS = (SUBMITTED, WORKING, INPUT, AUTH, COMPLETED, FAILED, CANCELED, REJECTED)
 
@@ -53,12 +54,3 @@ _NOWHERE: frozenset[int] = frozenset()
 def may_move(old: int | None, new: int) -> bool:
     """Whether the table allows this change. From an unknown state none is allowed."""
     return new in MOVES.get(old, _NOWHERE)
-
-
-def is_terminal(state: int) -> bool:
-    return state in TERMINAL
-
-
-def is_stopping(state: int) -> bool:
-    """Whether this state ends a turn: the task is over, or waits for the client (BLK-02, CONF-07)."""
-    return state in STOPPING

@@ -23,7 +23,7 @@ def check_content_types(request: pb.SendMessageRequest, modes: Sequence[str], *,
     for part in request.message.parts[:]:  # a slice: protobuf's own iterator ends with a slow IndexError
         # Without a media type, text and data imply one. Of bytes and links only the agent can tell.
         media_type = part.media_type or _IMPLIED.get(part.WhichOneof("content") or "")
-        if media_type and media_type not in modes and not _is_covered(media_type, modes):
+        if media_type and media_type not in modes and not any(matches(media_type, mode) for mode in modes):
             if results and not part.media_type and kind_of(part) == TOOL_RESULT:
                 continue
             raise A2AError(
@@ -31,10 +31,6 @@ def check_content_types(request: pb.SendMessageRequest, modes: Sequence[str], *,
                 f"The agent does not read {media_type[:80]}.",
                 metadata={"mediaType": media_type[:200], "supported": ",".join(modes)},
             )
-
-
-def _is_covered(media_type: str, modes: Sequence[str]) -> bool:
-    return any(matches(media_type, mode) for mode in modes)
 
 
 def media_range_fault(value: str) -> str:

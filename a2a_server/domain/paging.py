@@ -100,11 +100,5 @@ def _text(raw: bytes) -> str:
 
 
 def _refuse() -> NoReturn:
-    refuse(
-        [
-            Violation(
-                "page_token",
-                "not a token of this list; use next_page_token of the previous answer with the same filters",
-            )
-        ]
-    )
+    text = "not a token of this list; use next_page_token of the previous answer with the same filters"
+    refuse([Violation("page_token", text)])

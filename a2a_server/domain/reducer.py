@@ -52,6 +52,11 @@ class ArtifactShelf:
     def task(self) -> pb.Task:
         return self._task
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last chunk of an artifact is still to come."""
+        return len(self._closed) < len(self._artifacts)
+
     def closed(self, artifact_id: str) -> bool:
         """Whether the artifact's last chunk was applied, so that nothing may be appended (ARTF-03)."""
         return artifact_id in self._closed

@@ -1,4 +1,4 @@
-"""The scope of a call: the tenant and owner whose tasks, contexts and configs it can see (spec: AUTZ-02, TENA-05)."""
+"""The scope of a call: whose tasks and configs it can see; and how owners share (spec: AUTZ-02, TENA-05, LIMT-02)."""
 
 from __future__ import annotations
 
@@ -11,3 +11,30 @@ class Scope(NamedTuple):
     # A tuple, because it is part of many keys: hashed and compared several times per call.
     tenant: str
     owner: str
+
+
+class Shares:
+    """Places that owners share. One alone may have all; beside others, each is sure of an equal part, at least one."""
+
+    __slots__ = ("_owners", "_places", "taken")
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._owners: dict[str, int] = {}
+        self.taken = 0
+
+    def room(self, owner: str) -> int:
+        """How many more places the owner may take now."""
+        own = self._owners.get(owner, 0)
+        part = max(1, self._places // (len(self._owners) + (not own)))
+        return max(0, self._places - self.taken, part - own)
+
+    def take(self, owner: str) -> None:
+        self._owners[owner] = self._owners.get(owner, 0) + 1
+        self.taken += 1
+
+    def leave(self, owner: str) -> None:
+        self._owners[owner] -= 1
+        self.taken -= 1
+        if not self._owners[owner]:
+            del self._owners[owner]

@@ -8,7 +8,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from google.protobuf.message import Message
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.checkers import required_violations
@@ -42,19 +41,15 @@ def may_exist(identifier: str) -> bool:
     return not text_fault(identifier, MAX_ID)
 
 
-def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None, max_references: int = MAX_NAMES) -> None:
+def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None) -> None:
     """`tenant` is the one that the call belongs to, where the request need not name it."""
-    _end(send_faults(request, tenant, max_references))
-
-
-def send_faults(request: pb.SendMessageRequest, tenant: str | None, max_references: int) -> _Faults:
     message = request.message  # each access makes a new Python object
     faults = _begin(request, request.tenant)
-    _check_message(message, max_references, faults)
+    _check_message(message, faults)
     if request.HasField("configuration"):
-        _check_configuration(request.configuration, message.task_id, faults)
-        _check_tenant(request, request.tenant if tenant is None else tenant, faults)
-    return faults
+        tenant = request.tenant if tenant is None else tenant
+        _check_configuration(request.configuration, message.task_id, tenant, faults)
+    _end(faults)
 
 
 def is_plain(request: pb.SendMessageRequest) -> bool:
@@ -90,7 +85,7 @@ def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
     )
 
 
-def _check_message(message: pb.Message, max_references: int, faults: _Faults) -> None:
+def _check_message(message: pb.Message, faults: _Faults) -> None:
     """An absent message passes here, because its absence is reported elsewhere."""
     if message.role == pb.ROLE_AGENT:
         faults.append(Violation("message.role", "must be ROLE_USER: only the agent speaks as ROLE_AGENT"))
@@ -102,12 +97,14 @@ def _check_message(message: pb.Message, max_references: int, faults: _Faults) ->
         _text("message.task_id", task_id, faults)
     _count("message.parts", len(message.parts), MAX_PARTS, faults)
     if extensions := message.extensions:
-        _names("message.extensions", extensions, MAX_NAMES, faults, MAX_URL)
+        _names("message.extensions", extensions, faults, MAX_URL)
     if references := message.reference_task_ids:
-        _names("message.reference_task_ids", references, max_references, faults)
+        _names("message.reference_task_ids", references, faults)
 
 
-def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: str, faults: _Faults) -> None:
+def _check_configuration(
+    configuration: pb.SendMessageConfiguration, task_id: str, tenant: str, faults: _Faults
+) -> None:
     if configuration.HasField("history_length"):
         _history("configuration.history_length", configuration.history_length, faults)
     modes = configuration.accepted_output_modes
@@ -120,13 +117,13 @@ def _check_configuration(configuration: pb.SendMessageConfiguration, task_id: st
         if config.task_id not in {"", task_id}:
             faults.append(Violation(f"{prefix}task_id", "must be absent or equal message.task_id"))
         _check_config(config, prefix, faults)
+        if config.tenant not in {"", tenant}:  # a config belongs to its task, and with it to its tenant (TENA-03)
+            faults.append(Violation(f"{prefix}tenant", "must be absent or equal the request's tenant"))
 
 
-def _check_tenant(request: pb.SendMessageRequest, tenant: str, faults: _Faults) -> None:
-    """A config belongs to its task, and with it to its tenant (TENA-03)."""
-    if request.configuration.task_push_notification_config.tenant not in {"", tenant}:
-        name = "configuration.task_push_notification_config.tenant"
-        faults.append(Violation(name, "must be absent or equal the request's tenant"))
+def check_request(request: Message, tenant: str) -> None:
+    """Check what can be wrong with any request: its tenant, and what the schema demands."""
+    _end(_begin(request, tenant))
 
 
 def check_get(request: pb.GetTaskRequest) -> None:
@@ -143,17 +140,10 @@ def check_list(request: pb.ListTasksRequest) -> None:
         _page_size(request.page_size, faults)
     if request.HasField("history_length"):
         _history("history_length", request.history_length, faults)
-    if request.HasField("status_timestamp_after") and not _is_sane(request.status_timestamp_after):
+    since = request.status_timestamp_after
+    if not (_EARLIEST <= since.seconds <= _LATEST and 0 <= since.nanos < _SECOND):
         faults.append(Violation("status_timestamp_after", "must lie between the years 1 and 9999"))
     _end(faults)
-
-
-def check_cancel(request: pb.CancelTaskRequest) -> None:
-    _end(_begin(request, request.tenant))
-
-
-def check_subscribe(request: pb.SubscribeToTaskRequest) -> None:
-    _end(_begin(request, request.tenant))
 
 
 def check_push_create(config: pb.TaskPushNotificationConfig) -> None:
@@ -164,23 +154,11 @@ def check_push_create(config: pb.TaskPushNotificationConfig) -> None:
     _end(faults)
 
 
-def check_push_get(request: pb.GetTaskPushNotificationConfigRequest) -> None:
-    _end(_begin(request, request.tenant))
-
-
 def check_push_list(request: pb.ListTaskPushNotificationConfigsRequest) -> None:
     faults = _begin(request, request.tenant)
     if request.page_size:  # without presence: 0 is the default
         _page_size(request.page_size, faults)
     _end(faults)
-
-
-def check_push_delete(request: pb.DeleteTaskPushNotificationConfigRequest) -> None:
-    _end(_begin(request, request.tenant))
-
-
-def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
-    _end(_begin(request, request.tenant))
 
 
 # -- single rules; a function `…_fault` returns what is wrong, "" = nothing
@@ -189,7 +167,7 @@ def check_card(request: pb.GetExtendedAgentCardRequest) -> None:
 def _begin(request: Message, tenant: str) -> _Faults:
     faults = required_violations(request)
     if tenant:
-        _note("tenant", _tenant_fault(tenant), faults)
+        _note("tenant", "must not contain a slash" if "/" in tenant else text_fault(tenant, MAX_TENANT), faults)
     return faults
 
 
@@ -208,9 +186,9 @@ def _text(field: str, value: str, faults: _Faults, limit: int = MAX_ID) -> None:
         faults.append(Violation(field, complaint))
 
 
-def _names(field: str, values: Sequence[str], count: int, faults: _Faults, limit: int = MAX_ID) -> None:
-    _count(field, len(values), count, faults)
-    for index, value in enumerate(values[:count]):
+def _names(field: str, values: Sequence[str], faults: _Faults, limit: int = MAX_ID) -> None:
+    _count(field, len(values), MAX_NAMES, faults)
+    for index, value in enumerate(values[:MAX_NAMES]):
         _text(f"{field}[{index}]", value, faults, limit)
 
 
@@ -227,10 +205,6 @@ def _history(field: str, length: int, faults: _Faults) -> None:
 def _page_size(size: int, faults: _Faults) -> None:
     if not 1 <= size <= MAX_PAGE:
         faults.append(Violation("page_size", f"must lie in 1..{MAX_PAGE}, got {size}"))
-
-
-def _is_sane(stamp: Timestamp) -> bool:
-    return _EARLIEST <= stamp.seconds <= _LATEST and 0 <= stamp.nanos < _SECOND
 
 
 def _check_config(config: pb.TaskPushNotificationConfig, prefix: str, faults: _Faults) -> None:
@@ -252,10 +226,6 @@ def text_fault(value: str, limit: int) -> str:
         return f"must have at most {limit} characters, got {len(value)}"
     # Nearly all names are printable, which is cheaper to see than a search.
     return "must not contain control characters" if not value.isprintable() and _CONTROL(value) else ""
-
-
-def _tenant_fault(value: str) -> str:
-    return "must not contain a slash" if "/" in value else text_fault(value, MAX_TENANT)
 
 
 def url_fault(value: str) -> str:

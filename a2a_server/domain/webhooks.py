@@ -183,20 +183,10 @@ def site_of(url: str) -> str:
 
 
 NOT_SERVED: Final = frozenset(
-    {
-        "digest",
-        "dpop",
-        "gnap",
-        "hoba",
-        "mutual",
-        "negotiate",
-        "ntlm",
-        "oauth",
-        "scram-sha-1",
-        "scram-sha-256",
-        "signature",
-        "vapid",
-    }
+    (
+        *("digest", "dpop", "gnap", "hoba", "mutual", "negotiate", "ntlm", "oauth"),
+        *("scram-sha-1", "scram-sha-256", "signature", "vapid"),
+    )
 )
 """Schemes that need more than fixed credentials: a challenge, or a new value per request. In lower case."""
 

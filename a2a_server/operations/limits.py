@@ -14,7 +14,8 @@ class Limits:
     running_turns_per_caller: int = 64
     """How many turns of one authenticated caller may run at once. Further ones wait."""
     waiting_turns: int = 10_000
-    """How many turns may wait in SUBMITTED. Further sends are refused as OVERLOADED."""
+    """How many turns may wait in SUBMITTED. Further sends are refused as OVERLOADED, unless their owner has fewer
+    waiting than an equal part of these."""
     waiting_messages: int = 16
     """How many messages may wait for the running turn of one task."""
     turn_timeout: float = 3600.0

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from typing import TypeVar
+
+import structlog
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.events import agent_message, text_part
 from a2a_server.domain.media_types import check_content_types
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.validation import check_send, is_plain, may_exist
@@ -24,15 +27,20 @@ from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.push.configs import INLINE, ConfigIntake
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.operations.turns.registry import Slots
-from a2a_server.ports.agent import SKILL_KEY, AgentPort, Observer, Plan
+from a2a_server.ports.agent import SKILL_KEY, AgentPort, Observer, Plan, never_run
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.records import Lease
 from a2a_server.ports.store import Store, StoredTask
 from a2a_server.protocol.errors import A2AError, Reason, refuse, task_not_found
 from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 
+logger = structlog.get_logger()
+
 Details = Mapping[str, str | float]
 """What goes into the metadata of a status message."""
+
+_Answer = TypeVar("_Answer")
+_NEVER_RUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
 _LEASE_MS = 30_000
 _SHARED_MS = 1_000
@@ -40,6 +48,28 @@ _SHARED_MS = 1_000
 _RANDOM_DIGITS = 18
 """Hexadecimal digits of an id that are random."""
 _BLOCK = 256 * _RANDOM_DIGITS
+
+
+def ask_agent(hook: Callable[..., _Answer], *arguments: object) -> _Answer:
+    """Call a hook of the agent. `SystemExit` and the like fail this call alone; they would end the server."""
+    try:
+        answer = hook(*arguments)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise RuntimeError(f"the agent raised {type(error).__name__}") from error
+    if isinstance(answer, _NEVER_RUN):
+        raise TypeError(f"a hook of the agent must be a plain function: {never_run(answer)}")
+    return answer
+
+
+def restartable(agent: AgentPort, request: pb.SendMessageRequest, saved: bytes) -> bool:
+    """Whether the turn may run again in another process. An agent that fails to say so holds up nobody else."""
+    try:
+        return ask_agent(agent.plan, request, saved).restartable
+    except Exception:
+        logger.exception("agent.plan_failed")
+        return False
 
 
 class Ids:
@@ -56,7 +86,6 @@ class Ids:
         """What all ids of this millisecond begin with."""
 
     def new(self) -> str:
-        """A fresh UUID."""
         block, at = self._block, self._at
         if at == len(block):
             block, at = os.urandom(_BLOCK // 2).hex(), 0
@@ -77,7 +106,6 @@ class Leases:
         self._newest = Lease(replica, 0)
 
     def new(self) -> Lease:
-        """A lease that begins now."""
         until_ms = self._clock.now_ms() + _LEASE_MS
         if not until_ms - _SHARED_MS < self._newest.until_ms <= until_ms:
             self._newest = Lease(self._newest.replica, until_ms)
@@ -120,7 +148,6 @@ class Services:
         return record
 
     def writer(self, scope: Scope, record: StoredTask) -> TaskWriter:
-        """A writer that continues the log of this task."""
         writer = TaskWriter(self.store, self.log, scope, record, self.limits.pending_events)
         if self.relay is not None:
             writer.on_owed = self.relay.wake
@@ -128,7 +155,13 @@ class Services:
 
     def explain(self, writer: TaskWriter, text: str, details: Details) -> pb.Message:
         """A status message of the server's own; its metadata name a reason that programs can read (TIMO-02)."""
-        message = agent_message(self.ids.new(), writer.context_id, writer.task_id, [text_part(text)])
+        message = pb.Message(
+            message_id=self.ids.new(),
+            context_id=writer.context_id,
+            task_id=writer.task_id,
+            role=pb.ROLE_AGENT,
+            parts=[pb.Part(text=text)],
+        )
         for name, value in details.items():
             message.metadata[name] = value
         return message
@@ -165,8 +198,8 @@ class Capabilities:
         if not (plain := is_plain(request)):
             check_send(request, tenant=call.scope.tenant)
         agent = self._services.agent_for(call.scope.tenant)
-        plan = agent.plan(request, b"")
-        if (call.extensions or not plan.sound) and (faults := agent.check(request, call.extensions)):
+        plan = ask_agent(agent.plan, request, b"")
+        if (call.extensions or not plan.sound) and (faults := ask_agent(agent.check, request, call.extensions)):
             refuse(faults)
         if not plain and request.configuration.HasField("task_push_notification_config"):
             desk, config = self.require_push(), request.configuration.task_push_notification_config

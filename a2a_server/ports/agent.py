@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Protocol
 
 from google.protobuf import struct_pb2
@@ -24,6 +25,16 @@ SKILL_KEY = "skill"
 
 class InvalidAgentResponse(Exception):  # noqa: N818 - the protocol's own word for it
     """The agent did something that the protocol forbids. The message says what, for the log and the task."""
+
+
+def never_run(value: object) -> str:
+    """Say what to write instead of a coroutine, which is closed, or a generator; "" for anything else."""
+    if isinstance(value, CoroutineType):
+        value.close()
+        return f"the coroutine {value.__qualname__}() was not awaited; write `await` in front of the call"
+    if isinstance(value, GeneratorType | AsyncGeneratorType):
+        return f"{value.__qualname__}() is a generator, which is no value; yield its items, or make a list of them"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -70,17 +70,16 @@ class FailedAttempt(NamedTuple):
     """False when a claim is given back without an attempt; it does not count as a failure."""
 
 
-class HostLimits(NamedTuple):
-    """How many deliveries may be claimed for each host."""
+class ClaimLimits(Protocol):
+    """How many deliveries may be claimed, asked and told while one claim goes on."""
 
-    default: int
-    known: Mapping[str, int] = {}
+    def room(self, owner: str, host: str = "") -> int:
+        """For an owner at one host; without a host, for all of the owner's hosts."""
+        ...
 
-    def of(self, host: str) -> int:
-        return self.known.get(host, self.default)
-
-
-NO_LIMITS = HostLimits(1 << 30)
+    def take(self, owner: str, host: str) -> None:
+        """One more is claimed."""
+        ...
 
 
 # -- what operators see
@@ -153,6 +152,8 @@ class Notice(NamedTuple):
     body: bytes
     trace: Trace | None = None
     """The trace of the call that caused the event."""
+    owner: str = ""
+    """Whose task it tells of."""
 
     def __repr__(self) -> str:
         """Identify the webhook without its body, which is for the receiver alone (SECR-03)."""
@@ -187,8 +188,8 @@ class PushSender(Protocol):
         """Make one attempt, within bounds of time and size. Raises nothing but `CancelledError`."""
         ...
 
-    async def challenge(self, hook: PushConfig) -> bool:
-        """Ask the receiver once whether it wants these webhooks (SSRF-05)."""
+    async def challenge(self, hook: PushConfig, owner: str) -> bool:
+        """Ask the receiver once whether it wants these webhooks of an owner (SSRF-05)."""
         ...
 
     def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:

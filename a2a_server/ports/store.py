@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
 
 
@@ -25,6 +25,10 @@ class StaleWrite(Exception):  # noqa: N818 - a verdict, not a malfunction
 
 class StoreUnavailable(Exception):  # noqa: N818 - a state, not a malfunction
     """The store cannot answer now (disk full, database away). The same call may succeed later."""
+
+
+class StoreGone(StoreUnavailable):
+    """What the store writes to was deleted, moved or replaced. The message is also for clients."""
 
 
 class StoreRefused(Exception):  # noqa: N818 - a verdict, not a malfunction
@@ -173,6 +177,10 @@ class Store(Protocol):
         """Configs with ids above `after`, by id. None when the task is absent."""
         ...
 
+    async def count_configs(self, owner: str, host: str, limit: int) -> int:
+        """How many configs of an owner for a host are neither parked nor of finished tasks without deliveries."""
+        ...
+
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
         """Delete it with its pending deliveries. False when the task is absent; a missing config is fine (PUSH-10)."""
         ...
@@ -182,12 +190,12 @@ class Store(Protocol):
         ...
 
     async def claim_deliveries(
-        self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
+        self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None = None
     ) -> Sequence[Delivery]:
         """Claim due deliveries until a time; of each config only the earliest, so that the order is kept (PAID-02).
 
-        Returns fewer than `limit` when `limits` allow no more. Hosts take turns, and within a host the configs that
-        have waited longest come first.
+        Returns fewer than `limit` when `limits` allow no more. Each owner's hosts take turns, and within a host the
+        owner's configs that have waited longest come first.
         """
         ...
 

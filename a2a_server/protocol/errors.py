@@ -5,6 +5,7 @@ An error is raised as `A2AError`, becomes a `google.rpc.Status` here, and gets i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
@@ -25,6 +26,7 @@ ErrorCodes = Literal["1.0.1", "1.0.0"]
 """The patch version whose codes are used; checkers built for 1.0.0 expect its codes."""
 
 _A2A_CODES = range(-32009, -32000)
+_VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 
 # A gRPC client refuses trailers above 8 KiB (or 16). The message travels twice, once percent-encoded at up to three
 # bytes for one, and the details as base64, four for three: 3 * 512 + 4/3 * (512 + 2,560 + 5 * 256) < 7.5 KiB.
@@ -82,6 +84,8 @@ class Reason(Enum):
     BODY_TOO_LARGE = Row(code.RESOURCE_EXHAUSTED, -32600, 413)
     URI_TOO_LONG = Row(code.INVALID_ARGUMENT, -32600, 414)
     ENCODING_NOT_SUPPORTED = Row(code.INVALID_ARGUMENT, -32600, 415)
+    EXPECTATION_FAILED = Row(code.INVALID_ARGUMENT, -32600, 417)
+    MISDIRECTED_REQUEST = Row(code.PERMISSION_DENIED, -32600, 421)
     HEADERS_TOO_LARGE = Row(code.RESOURCE_EXHAUSTED, -32600, 431)
 
     @property
@@ -145,12 +149,12 @@ class A2AError(Exception):
         self.retry_after = retry_after
 
 
-def refuse(violations: Sequence[Violation], *, more: bool = False) -> NoReturn:
-    """Raise one validation error that lists all faults (ERRS-05); `more` = there may be more than these."""
+def refuse(violations: Sequence[Violation], *, more: bool = False, reason: Reason = Reason.INVALID_PARAMS) -> NoReturn:
+    """Raise one error that lists all faults (ERRS-05); `more` = there may be more than these."""
     count, least = len(violations), "At least " if more else ""
     head = violations[0]
     message = f"{head.field}: {head.description}" if count == 1 else f"{least}{count} fields of the request are wrong."
-    raise A2AError(Reason.INVALID_PARAMS, message, violations=violations)
+    raise A2AError(reason, message, violations=violations)
 
 
 def task_not_found(task_id: str) -> A2AError:
@@ -162,6 +166,19 @@ def deadline_exceeded(seconds: float) -> A2AError:
     """Return the error for a client whose deadline has passed; work on its task continues (GEN-07)."""
     text = f"There was no answer within {seconds:g} seconds. Work on a task goes on; get it or subscribe to it."
     return A2AError(Reason.DEADLINE_EXCEEDED, text)
+
+
+def version_not_supported(text: str, asked: Sequence[str], supported: str) -> A2AError:
+    """Return the error for a request that asks for other versions; in the text `{requested}` stands for them."""
+    requested = ",".join(dict.fromkeys(asked))[:100]
+    metadata = {"requestedVersion": requested, "supportedVersions": supported}
+    return A2AError(Reason.VERSION_NOT_SUPPORTED, text.replace("{requested}", requested), metadata=metadata)
+
+
+def major_minor(value: str) -> str:
+    """Drop the patch of a version, which plays no part (VERS-04); what is no version stays as it is."""
+    match = _VERSION.fullmatch(value)
+    return match[1] if match else value
 
 
 def status_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> status_pb2.Status:

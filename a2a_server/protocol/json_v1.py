@@ -12,7 +12,7 @@ from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.dialect import Complaint
 from a2a_server.protocol.codec.faults import shown
 from a2a_server.protocol.names import INPUT_REQUEST_URI
-from a2a_server.protocol.spellings import STATE, V1_STATES, of_1_0, texts
+from a2a_server.protocol.spellings import STATE, V1_STATES, texts
 
 _FROM_0_3: Final = "is A2A 0.3's; 1.0 has {}"
 _FROM_DRAFT: Final = "is the draft's; 1.0 has {}"
@@ -39,37 +39,37 @@ _TASK: Final = texts(_FROM_0_3, name='"id"')
 _CONFIG: Final = texts(_FROM_0_3, name='"taskId" and "id"', pushNotificationConfigId='"id", and "taskId" for the task')
 _MEMBERS_HERE: Final = dict.fromkeys(("pushNotificationConfig", "config"), "its members here")
 
-_FOREIGN: Final[Mapping[str, Mapping[str, Complaint]]] = of_1_0(
-    {
-        "SendMessageRequest": texts(_FROM_0_3, request='"message"'),
-        "SendMessageConfiguration": texts(
-            _FROM_0_3,
-            blocking='"returnImmediately", which is the opposite',
-            pushNotificationConfig='"taskPushNotificationConfig"',
-            pushNotification='"taskPushNotificationConfig"',
-        ),
-        "Message": {
-            _KIND: _kind_of_message,
-            **texts(_FROM_0_3, content='"parts"', inputRequest=f"the extension {INPUT_REQUEST_URI}, in metadata"),
-        },
-        "Part": {
-            _KIND: _kind_of_part,
-            **texts(_FROM_0_3, file='"url" or "raw", with "mediaType" and "filename" beside it'),
-        },
-        "AuthenticationInfo": texts(_FROM_0_3, schemes='"scheme", a single one'),
-        "GetTaskRequest": _TASK,
-        "CancelTaskRequest": _TASK,
-        "SubscribeToTaskRequest": _TASK,
-        "ListTasksRequest": texts(_FROM_DRAFT, lastUpdatedAfter='"statusTimestampAfter", such as 2026-02-03T04:05:06Z'),
-        "TaskPushNotificationConfig": {
-            **texts(_FROM_0_3, **_MEMBERS_HERE, parent='"taskId"', configId='"id"'),
-            **_CONFIG,
-        },
-        "GetTaskPushNotificationConfigRequest": _CONFIG,
-        "DeleteTaskPushNotificationConfigRequest": _CONFIG,
-        "ListTaskPushNotificationConfigsRequest": texts(_FROM_0_3, parent='"taskId"', id='"taskId"'),
-    }
-)
+_FOREIGN: Final[Mapping[str, Mapping[str, Complaint]]] = {
+    "lf.a2a.v1.SendMessageRequest": texts(_FROM_0_3, request='"message"'),
+    "lf.a2a.v1.SendMessageConfiguration": texts(
+        _FROM_0_3,
+        blocking='"returnImmediately", which is the opposite',
+        pushNotificationConfig='"taskPushNotificationConfig"',
+        pushNotification='"taskPushNotificationConfig"',
+    ),
+    "lf.a2a.v1.Message": {
+        _KIND: _kind_of_message,
+        **texts(_FROM_0_3, content='"parts"', inputRequest=f"the extension {INPUT_REQUEST_URI}, in metadata"),
+    },
+    "lf.a2a.v1.Part": {
+        _KIND: _kind_of_part,
+        **texts(_FROM_0_3, file='"url" or "raw", with "mediaType" and "filename" beside it'),
+    },
+    "lf.a2a.v1.AuthenticationInfo": texts(_FROM_0_3, schemes='"scheme", a single one'),
+    "lf.a2a.v1.GetTaskRequest": _TASK,
+    "lf.a2a.v1.CancelTaskRequest": _TASK,
+    "lf.a2a.v1.SubscribeToTaskRequest": _TASK,
+    "lf.a2a.v1.ListTasksRequest": texts(
+        _FROM_DRAFT, lastUpdatedAfter='"statusTimestampAfter", such as 2026-02-03T04:05:06Z'
+    ),
+    "lf.a2a.v1.TaskPushNotificationConfig": {
+        **texts(_FROM_0_3, **_MEMBERS_HERE, parent='"taskId"', configId='"id"'),
+        **_CONFIG,
+    },
+    "lf.a2a.v1.GetTaskPushNotificationConfigRequest": _CONFIG,
+    "lf.a2a.v1.DeleteTaskPushNotificationConfigRequest": _CONFIG,
+    "lf.a2a.v1.ListTaskPushNotificationConfigsRequest": texts(_FROM_0_3, parent='"taskId"', id='"taskId"'),
+}
 
 V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=_FOREIGN))
 """Required members always written, times in milliseconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import resource
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -14,6 +15,8 @@ from pydantic import BeforeValidator
 from a2a_server.protocol.names import API_KEY, AUTHORIZATION, CURSOR, IDEMPOTENCY_KEY, TRACE_PARENT, TRACE_STATE
 
 Count = Annotated[int, Ge(1)]
+SMALL: Final = 16 * 1024
+"""A request of at most so many bytes is read before it is known who calls: it cannot take longer than 10 ms."""
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
 
 
@@ -33,6 +36,16 @@ def split(value: object, *, what: str = "names") -> object:
 def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     """Read an address or a network."""
     return ipaddress.ip_network(text.strip(), strict=False)
+
+
+def connection_bounds(total: int, per_address: int) -> tuple[int, int]:
+    """How many connections a door takes, in all and of one address.
+
+    A `total` of 0 is three eighths of the files that the process may have open: two doors leave a quarter in reserve.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = total or max((soft if soft > 0 else _MANY_FILES) * 3 // 8, 2)
+    return most, min(per_address, max(most // 2, 1))
 
 
 NameList = Annotated[tuple[str, ...], BeforeValidator(split)]
@@ -63,6 +76,8 @@ RESERVED = frozenset(
 """Headers that HTTP/2 and gRPC set themselves. No request header becomes metadata of these names."""
 FIXED: Final = frozenset(("agent", "extendedAgentCard", "healthz", "openapi.json", "readyz", "tasks", "v1"))
 """The first segments of paths that the gateway serves itself."""
+_MANY_FILES: Final = 65_536
+"""What counts for a limit where the system has none."""
 _IN_BRACKETS: Final = re.compile(r"\s*\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]")
 """An IPv6 address, which begins like a JSON array."""
 _PATH: Final = re.compile(r"(?:/(?!\.)[A-Za-z0-9._~-]+)+")
@@ -93,8 +108,14 @@ class GatewayOptions:
     max_header_total_bytes: Count = 12 * 1024
     """The largest total size of a request's headers. More are answered with 431. gRPC servers accept 16 KiB of metadata
     by default, and count 32 bytes extra for each name."""
+    max_unfinished_bytes: Count = 256 * 1024 * 1024
+    """How much of bodies that are not complete may be held for all clients together, and half of it for one address.
+    More is answered with 429."""
     max_depth: Count = 64
     """How deeply JSON may nest."""
+    max_json_values: Count = 50_000
+    """The most values in a JSON body: commas, brackets and braces outside of strings are counted. More are answered
+    with 413. So many take up to 0.1 s to read, during which nobody else is served."""
     body_timeout: Seconds = 30.0
     """How long the headers of a request may take to arrive, and then its body."""
     idle_timeout: Seconds = 75.0
@@ -103,6 +124,11 @@ class GatewayOptions:
     """How long a client may read nothing of what it is sent before its connection is closed."""
     max_unsent_bytes: Count = 256 * 1024 * 1024
     """How much may be buffered for all slow clients together. Beyond it, the client with the most is disconnected."""
+    connections: Annotated[int, Ge(0)] = 0
+    """How many connections may be open at once. Further ones are closed at once. 0 = three eighths of the files that
+    the process may have open."""
+    connections_per_client: Count = 2000
+    """How many of them one address may have, and never more than half of all. Trusted proxies have no such limit."""
     keep_alive: Seconds = 30.0
     """How often an idle stream is sent a comment, so that no proxy closes it."""
     streams_per_client: Count = 1000
@@ -128,6 +154,10 @@ class GatewayOptions:
     cors_origins: NameList = ()
     """Origins whose web pages may call, such as https://console.example, or *. All pages may read the public card.
     Pages must send credentials in headers; what browsers add by themselves, such as cookies, never counts."""
+    hosts: NameList = ()
+    """Further host names by which clients may call a server that is anonymous or listens on this machine alone, such as
+    agents.example, or * for all. It answers to localhost, its own address and the host of `public_url` anyway. Others
+    are refused, because a web page can point a name of its own at any machine."""
     trusted_proxies: NameList = ()
     """Addresses or networks of proxies whose Forwarded and X-Forwarded-For, -Proto, -Host and -Port headers are
     believed, such as 10.0.0.0/8."""
@@ -139,6 +169,30 @@ class GatewayOptions:
     among them, because browsers send them by themselves."""
     forward_well_known: NameList = WELL_KNOWN
     """Standard request headers that become metadata `grpcgateway-<name>`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyOptions:
+    """Clients of protocol 0.3."""
+
+    enabled: bool = True
+    """Whether clients of 0.3 are served, at the same doors as those of 1.0."""
+    wait: Literal["auto", "always", "never"] = "auto"
+    """Whether a send without `blocking` waits for the task to finish. `auto` = it waits over HTTP, but not over gRPC,
+    where a missing value cannot be told from false."""
+    raw_files: bool = False
+    """Whether the bytes of files are sent as they are, as JavaScript's clients expect. Other clients expect base64."""
+    grpc_urls: bool = True
+    """Whether 0.3 cards put http:// or https:// before the address of the gRPC door, as 0.3 prescribes. Some SDKs dial
+    the text as it stands, and need the bare address."""
+
+    @property
+    def wait_unasked(self) -> bool:
+        """Whether a send over gRPC waits that has no configuration."""
+        return self.wait == "always"
+
+
+LEGACY_DEFAULT: Final = LegacyOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,33 +1,30 @@
-"""What all spellings share: tables by the names of types and fields, and the words for states and roles.
+"""What all spellings share, and the words for states and roles (spec: CONF-26, LOLD-04).
 
-Serves CONF-26 and LOLD-04.
+Tables name types and fields in full: `lf.a2a.v1` is 1.0, `a2a.v1` is 0.3.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeVar
+from typing import Final
+
+from google.protobuf.descriptor import FieldDescriptor
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.codec.dialect import Spellings
+from a2a_server.protocol.codec.dialect import Spellings, is_required
 from a2a_server.protocol.codec.scalars import EnumNames, EnumNumbers
-
-T = TypeVar("T")
 
 Foreign = Mapping[str, Mapping[str, str]]
 """By type: members, and what to say of them."""
 
 
-def of_1_0(table: Mapping[str, T]) -> dict[str, T]:
-    """The same table by the full names of 1.0's types and fields."""
-    return {f"{pb.DESCRIPTOR.package}.{name}": entry for name, entry in table.items()}
-
-
-def of_0_3(table: Mapping[str, T]) -> dict[str, T]:
-    """The same table by the full names of 0.3's types and fields."""
-    return {f"{v03.DESCRIPTOR.package}.{name}": entry for name, entry in table.items()}
+def is_required_by_1_0(field: FieldDescriptor) -> bool:
+    """Whether 1.0 requires this field, or that of the same name in its type of the same name. 0.3 marks hardly any."""
+    kind = pb.DESCRIPTOR.message_types_by_name.get(field.containing_type.name) if field.containing_type else None
+    same = kind.fields_by_name.get(field.name) if kind else None
+    return same is not None and is_required(same)
 
 
 def snake(name: str) -> str:

@@ -11,9 +11,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import structlog
@@ -39,14 +40,13 @@ from a2a_server.serve.parts import (
     base_of,
     delivery_of,
     documents_of,
+    hosts_of,
     interfaces_at,
     issuer_of,
     log_internal,
     old_servicer_of,
     rules_of,
-    spoken_of,
     store_of,
-    streams_of,
 )
 from a2a_server.serve.watchdog import Watchdog
 from a2a_server.settings import Settings
@@ -55,6 +55,7 @@ from a2a_server.transport.certificates import PemFile, authorities, identity, se
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.local import LocalUpstream
+from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import standard
 
@@ -78,26 +79,29 @@ class Doors:
         grpc = GrpcDoor(settings.transport, settings.tls, interceptors)
         stack.push_async_callback(grpc.stop, None)
         grpc_at = grpc.listen(Address.parse(settings.grpc))
-        if not settings.http:
-            return cls(grpc=grpc, grpc_at=grpc_at)
-        at = Address.parse(settings.http)
-        tls = server_context(settings.tls)  # first, because it may fail
-        http = HttpDoor(at.listen("http"), settings.gateway, tls)
-        stack.push_async_callback(http.close)
-        return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=Address(at.host, http.port))
+        http, http_at = take_http(settings, stack) if settings.http else (None, None)
+        return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=http_at)
 
-    async def open(self, settings: Settings, pipeline: Pipeline, store: Store) -> None:
+    async def open(self, settings: Settings, pipeline: Pipeline, upstream: LocalUpstream) -> None:
         """Answer calls."""
         servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
         await self.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
         if self.http is not None and self.http_at is not None:
-            config = config_of(settings, base_of(settings, self.http_at))
-            await self.http.open(create_app(LocalUpstream(pipeline, store), config))
+            config = config_of(settings, self.http_at, anonymous=not settings.auth.credentials)
+            await self.http.open(create_app(upstream, config))
 
     async def close(self) -> None:
         if self.http is not None:
             await self.http.close()
         await self.grpc.stop(LAST_ITEMS)
+
+
+def take_http(settings: Settings, stack: AsyncExitStack) -> tuple[HttpDoor, Address]:
+    at = Address.parse(settings.http)
+    tls = server_context(settings.tls)  # first, because it may fail
+    door = HttpDoor(at.listen("http"), settings.gateway, tls)
+    stack.push_async_callback(door.close)
+    return door, Address(at.host, door.port)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,8 +160,12 @@ async def running(
         core = core_of(settings, agent, store, doors, authenticator.card)
         await core.start()
         taken = (*standard(authenticator, rules_of(settings, core.card)), *steps)
-        pipeline = Pipeline(core.operations, taken, streams_of(settings))
-        await doors.open(settings, pipeline, store)
+        streams = OpenStreams(**asdict(settings.streams))
+        pipeline = Pipeline(core.operations, taken, streams, max_values=settings.transport.max_values)
+        upstream = LocalUpstream(pipeline, store)
+        await doors.open(settings, pipeline, upstream)
+        health = asyncio.ensure_future(doors.grpc.keep_health(upstream.ready))
+        stack.callback(health.cancel)
         watchdog = Watchdog(settings.loop_block_warning)
         pipeline.streams.start()
         watchdog.start()
@@ -204,15 +212,11 @@ def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, se
 async def relaying(settings: Settings) -> AsyncIterator[Address]:
     """Run the gateway alone, in front of servers elsewhere; yields where it listens."""
     async with AsyncExitStack() as stack:
-        at = Address.parse(settings.http)
-        tls = server_context(settings.tls)  # first, because it may fail
-        door = HttpDoor(at.listen("http"), settings.gateway, tls)
-        stack.push_async_callback(door.close)
-        address = Address(at.host, door.port)
+        door, address = take_http(settings, stack)
         channel = channel_of(settings)
         stack.push_async_callback(channel.close)
         upstream = Drainable(upstream_of(settings, channel))
-        app = create_app(upstream, config_of(settings, base_of(settings, address)))
+        app = create_app(upstream, config_of(settings, address, anonymous=False))  # the upstream says who may call
         await door.open(app)
         stack.push_async_callback(leave, door, app, upstream, settings.limits.drain_grace)
         log.info("gateway.started", http=str(address), upstream=settings.upstream.addresses)
@@ -226,18 +230,17 @@ async def leave(door: HttpDoor, app: web.Application, upstream: Drainable, grace
     await upstream.drain(grace)
 
 
-def config_of(settings: Settings, base: str) -> GatewayConfig:
+def config_of(settings: Settings, address: Address, *, anonymous: bool) -> GatewayConfig:
     keys = (settings.auth.api_key_header,) if settings.auth.api_keys else ()
     options = replace(settings.gateway, forward_headers=(*settings.gateway.forward_headers, *keys))
     return GatewayConfig(
-        base=base,
+        base=base_of(settings, address),
         public_url=settings.public_url,
         options=options,
         codes=settings.error_codes,
-        legacy_cards=Legacy(spoken_of(settings)) if settings.legacy.enabled else None,
+        legacy_cards=Legacy(settings.legacy) if settings.legacy.enabled else None,
         tenants=settings.tenants,
-        legacy_waits=settings.legacy.wait != "never",
-        legacy_raw_files=settings.legacy.raw_files,
+        hosts=hosts_of(settings, address, anonymous=anonymous),
         documents=documents_of(settings),
     )
 

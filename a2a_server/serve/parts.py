@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import orjson
 import structlog
@@ -31,13 +32,11 @@ from a2a_server.protocol.draft.json import DRAFT as DRAFT_JSON
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import A2A_JSON, CURRENT, DRAFT, JSON, LEGACY
 from a2a_server.protocol.v0_3.json import kind_json
-from a2a_server.protocol.v0_3.messages import Options as CompatOptions
 from a2a_server.settings import Credential, Settings
 from a2a_server.settings.model import MEMORY, SQLITE
 from a2a_server.settings.sections import Push
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, Extensions, Tenants
 
@@ -65,10 +64,7 @@ def authenticator_of(settings: Settings) -> Authenticator:
 
 def _secret(credential: Credential) -> Secret:
     caller = Caller(
-        credential.owner,
-        authenticated=True,
-        tenant=credential.tenant,
-        extended_card=credential.extended_card,
+        credential.owner, authenticated=True, tenant=credential.tenant, extended_card=credential.extended_card
     )
     return Secret(credential.digest, caller)
 
@@ -82,22 +78,10 @@ def rules_of(settings: Settings, card: pb.AgentCard) -> CallRules:
     )
 
 
-def streams_of(settings: Settings) -> OpenStreams:
-    options = settings.streams
-    return OpenStreams(per_caller=options.per_caller, total=options.total, write_timeout=options.write_timeout)
-
-
 def old_servicer_of(settings: Settings, pipeline: Pipeline) -> LegacyServicer | None:
     if not settings.legacy.enabled:
         return None
-    options = spoken_of(settings)
-    return LegacyServicer(pipeline, options, peer_names=bool(settings.tls.client_ca))
-
-
-def spoken_of(settings: Settings) -> CompatOptions:
-    """How 0.3 is spoken."""
-    legacy = settings.legacy
-    return CompatOptions(raw_files=legacy.raw_files, wait_unasked=legacy.wait == "always", grpc_urls=legacy.grpc_urls)
+    return LegacyServicer(pipeline, settings.legacy, peer_names=bool(settings.tls.client_ca))
 
 
 def log_internal(event: InternalEvent) -> None:
@@ -183,6 +167,15 @@ def base_of(settings: Settings, address: Address) -> str:
     """Say where clients find the HTTP door (CARD-03, CARD-07, DOOR-05)."""
     scheme = "https" if settings.tls.cert else "http"
     return settings.public_url.rstrip("/") or f"{scheme}://{reachable(address)}"
+
+
+def hosts_of(settings: Settings, address: Address, *, anonymous: bool) -> frozenset[str] | None:
+    """Say by which names clients may call the HTTP door: any, unless a stranger's web page could use it (DOOR-04)."""
+    further = settings.gateway.hosts
+    if "*" in further or not (anonymous or address.loopback):
+        return None
+    names = address.host, reachable(address).host, urlsplit(settings.public_url).hostname or "", *further
+    return frozenset(name.lower().strip("[]").removesuffix(".") for name in names if name)
 
 
 def issuer_of(settings: Settings, base: str, grpc: Address) -> str:

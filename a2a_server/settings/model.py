@@ -9,8 +9,7 @@ from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from annotated_types import Ge
-from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, field_validator, model_validator
 
 from a2a_server.operations.limits import Limits
 from a2a_server.protocol.errors import ErrorCodes
@@ -18,6 +17,7 @@ from a2a_server.protocol.options import (
     RESERVED,
     ChannelOptions,
     GatewayOptions,
+    LegacyOptions,
     NameList,
     first_segment,
     network_of,
@@ -25,14 +25,15 @@ from a2a_server.protocol.options import (
     split,
     target_of,
 )
-from a2a_server.settings.sections import Auth, Push, wrong
+from a2a_server.settings.sections import Auth, Push, Section, wrong
 from a2a_server.transport.address import Address
-from a2a_server.transport.grpc_options import GrpcOptions, LegacyOptions, StreamOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.steps import Tenants, tenant_fault
 
 MEMORY = "memory:"
 SQLITE = "sqlite:///"
 CLOSED = "none"
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?")
 _ORIGIN = re.compile(r"https?://[^/?#@\s]+/?")
 
 
@@ -40,18 +41,12 @@ def _parsed(value: str) -> str:
     return str(Address.parse(value))
 
 
-def _parsed_or_none(value: str) -> str:
-    return "" if value in ("", CLOSED) else _parsed(value)
-
-
 Listening = Annotated[str, AfterValidator(_parsed)]
-Optional = Annotated[str, AfterValidator(_parsed_or_none)]
+Optional = Annotated[str, AfterValidator(lambda value: "" if value in ("", CLOSED) else _parsed(value))]
 
 
-class Log(BaseModel):
+class Log(Section):
     """What is logged, on stderr."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important events that are logged."""
@@ -59,12 +54,8 @@ class Log(BaseModel):
     """`auto` = readable lines on a terminal, one JSON object per line elsewhere."""
 
 
-class Settings(BaseSettings):
-    """All settings. Making one reads only its arguments; `load` reads files and the environment."""
-
-    model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", env_prefix="A2A_", env_nested_delimiter="__", enable_decoding=False
-    )
+class Settings(Section):
+    """All settings. `load` reads them from files and the environment."""
 
     agent: str = "a2a_server.demo:agent"
     """The agent to serve: MODULE:NAME or path/to/file.py:NAME."""
@@ -111,17 +102,6 @@ class Settings(BaseSettings):
     tls: Tls = Tls()
     auth: Auth = Auth()
     log: Log = Log()
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - as above
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings,)
 
     @field_validator("tenants", "default_tenant")
     @classmethod
@@ -186,6 +166,9 @@ class Settings(BaseSettings):
         for origin in options.cors_origins:
             if origin != "*" and not _ORIGIN.fullmatch(origin):
                 raise wrong("gateway.cors_origins", origin, "must be origins such as https://console.example, or *")
+        for name in options.hosts:
+            if name != "*" and not _HOST.fullmatch(name):
+                raise wrong("gateway.hosts", name, "must be host names without a port, such as agents.example, or *")
         for name in options.forward_headers:
             if name.lower() in RESERVED:
                 raise wrong("gateway.forward_headers", name, "is a header that HTTP/2 or gRPC keep for themselves")
@@ -193,66 +176,55 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for fault in (
-            self._url_fault(),
-            self._reach_fault(),
-            self._tls_fault(),
-            self._tenant_fault(),
-            self._card_fault(),
-            self._draft_fault(),
-        ):
-            if fault:
-                raise wrong(*fault)
+        self._check_url()
+        self._check_reach()
+        self._check_tls()
+        self._check_tenants()
+        self._check_versions()
         return self
 
-    def _url_fault(self) -> tuple[str, object, str] | None:
+    def _check_url(self) -> None:
         parts = urlsplit(self.public_url)
         usable = parts.scheme in ("http", "https") and parts.netloc and not parts.query + parts.fragment
-        if usable or not self.public_url:
-            return None
-        return "public_url", self.public_url, "must be a URL such as https://agents.example or https://example.com/a2a"
+        if self.public_url and not usable:
+            message = "must be a URL such as https://agents.example or https://example.com/a2a"
+            raise wrong("public_url", self.public_url, message)
 
-    def _reach_fault(self) -> tuple[str, object, str] | None:
+    def _check_reach(self) -> None:
         if self.auth.credentials or self.anonymous_beyond_loopback:
-            return None
+            return
         message = (
             "without authentication only this machine may call; configure auth.tokens or auth.api_keys, listen on "
             "127.0.0.1, or set anonymous_beyond_loopback to let everybody in"
         )
         for setting, address in (("grpc", self.grpc), ("http", self.http)):
             if address and not Address.parse(address).loopback:
-                return setting, address, message
-        return None
+                raise wrong(setting, address, message)
 
-    def _tls_fault(self) -> tuple[str, object, str] | None:
+    def _check_tls(self) -> None:
         for section, files in (("tls", self.tls), ("upstream", self.upstream)):
             if bool(files.cert) != bool(files.key):
                 missing = "key" if files.cert else "cert"
-                return f"{section}.{missing}", "", "certificate and key are needed together"
+                raise wrong(f"{section}.{missing}", "", "certificate and key are needed together")
         if self.tls.client_ca and not self.tls.cert:
-            return "tls.client_ca", self.tls.client_ca, "needs tls.cert and tls.key as well"
-        return None
+            raise wrong("tls.client_ca", self.tls.client_ca, "needs tls.cert and tls.key as well")
 
-    def _tenant_fault(self) -> tuple[str, object, str] | None:
+    def _check_tenants(self) -> None:
         bound = {credential.tenant for credential in self.auth.credentials} - {""}
         if self.tenants and (strangers := bound - set(self.tenants)):
-            return "auth", sorted(strangers), "callers are bound to tenants that are not among `tenants`"
+            raise wrong("auth", sorted(strangers), "callers are bound to tenants that are not among `tenants`")
         try:
             Tenants(frozenset(self.tenants), self.default_tenant)
         except ValueError:
-            return "default_tenant", self.default_tenant, f"must be one of the tenants: {', '.join(self.tenants)}"
-        return None
+            message = f"must be one of the tenants: {', '.join(self.tenants)}"
+            raise wrong("default_tenant", self.default_tenant, message) from None
 
-    def _card_fault(self) -> tuple[str, object, str] | None:
-        if self.gateway.card_form != "0.3" or self.legacy.enabled:
-            return None
-        return "gateway.card_form", self.gateway.card_form, "needs legacy.enabled: 0.3 is not served"
-
-    def _draft_fault(self) -> tuple[str, object, str] | None:
+    def _check_versions(self) -> None:
+        if self.gateway.card_form == "0.3" and not self.legacy.enabled:
+            raise wrong("gateway.card_form", self.gateway.card_form, "needs legacy.enabled: 0.3 is not served")
         path = self.gateway.draft_path
         if fault := path_fault(path):
-            return "gateway.draft_path", path, fault
+            raise wrong("gateway.draft_path", path, fault)
         first = first_segment(path)
         if "draft" in self.gateway.profiles and first in {*self.tenants, self.default_tenant}:
-            return "gateway.draft_path", path, f"/{first} is where a tenant is served; choose another path"
-        return None
+            raise wrong("gateway.draft_path", path, f"/{first} is where a tenant is served; choose another path")

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
-from ipaddress import ip_network
+from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Annotated, Self
 
 from annotated_types import Ge, Le
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
-from a2a_server.domain.hosts import Addresses, HostList, Network
+from a2a_server.domain.hosts import NAT64_LENGTHS, Addresses, HostList, Network
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.push_options import Patience
 from a2a_server.protocol.names import API_KEY
-from a2a_server.protocol.options import Count, NameList, Seconds, split
+from a2a_server.protocol.options import Count, NameList, Seconds, network_of, split
 from a2a_server.transport.certificates import certificates_fault
 
-HASH = "sha256:"
-DIGITS = 64
-
+_HASH = re.compile("sha256:[0-9a-f]{64}").fullmatch
 _FILE = "file:"
 
 
@@ -42,10 +51,12 @@ def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
     return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
 
 
-class Credential(BaseModel):
-    """One caller's token or API key, as its hash; `a2ad token` makes both."""
-
+class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Credential(Section):
+    """One caller's token or API key, as its hash; `a2ad token` makes both."""
 
     owner: str = Field(min_length=1)
     """The owner whose tasks this caller sees."""
@@ -59,30 +70,25 @@ class Credential(BaseModel):
     @field_validator("hash")
     @classmethod
     def _is_a_hash(cls, value: SecretStr) -> SecretStr:
-        kind, _, digits = value.get_secret_value().partition(":")
-        if kind != "sha256" or len(digits) != DIGITS or not set(digits) <= set("0123456789abcdef"):
+        if not _HASH(value.get_secret_value()):
             raise ValueError("must be the sha256:… line that `a2ad token` prints, never the secret itself")
         return value
 
     @property
     def digest(self) -> bytes:
-        return bytes.fromhex(self.hash.get_secret_value().removeprefix(HASH))
+        return bytes.fromhex(self.hash.get_secret_value().partition(":")[2])
 
 
 CredentialList = Annotated[tuple[Credential, ...], BeforeValidator(_listed)]
 
 
-class _TokensFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _TokensFile(Section):
     tokens: CredentialList = ()
     api_keys: CredentialList = ()
 
 
-class Auth(BaseModel):
+class Auth(Section):
     """Who may call. Without credentials all callers are one anonymous owner."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tokens: CredentialList = ()
     """Bearer tokens."""
@@ -112,13 +118,43 @@ class Auth(BaseModel):
         return self.tokens + self.api_keys
 
 
+def _network(text: str) -> Network:
+    try:
+        return network_of(text)
+    except ValueError:
+        raise ValueError(f"{text[:80]!r}: must be an address or a network, such as 10.1.0.0/16") from None
+
+
+def _networks(texts: Sequence[str]) -> list[Network]:
+    return [_network(text) for text in texts]
+
+
+def _prefixes(texts: Sequence[str]) -> list[IPv6Network]:
+    found = [one for one in _networks(texts) if isinstance(one, IPv6Network) and one.prefixlen in NAT64_LENGTHS]
+    if len(found) < len(texts):
+        raise ValueError("must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits, such as 2001:db8:64::/96")
+    return found
+
+
+def _checked(read: Callable[[Sequence[str]], object]) -> AfterValidator:
+    """Keep a list as it is, if `read` can read it; otherwise `read` raises a `ValueError`."""
+
+    def check(texts: tuple[str, ...]) -> tuple[str, ...]:
+        read(texts)
+        return texts
+
+    return AfterValidator(check)
+
+
+Hosts = Annotated[NameList, _checked(HostList.of)]
+Networks = Annotated[NameList, _checked(_networks)]
+Prefixes = Annotated[NameList, _checked(_prefixes)]
+Ports = Annotated[NameList, _checked(ports_of)]
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]
 
 
-class Push(BaseModel):
+class Push(Section):
     """Webhooks. Times are seconds."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     enabled: bool = True
     """Whether webhooks are delivered. The card says so."""
@@ -133,20 +169,26 @@ class Push(BaseModel):
     give_up_age: Seconds = 86_400.0
     """For how long attempts may fail before the config is parked."""
     concurrency: Count = 64
-    """How many attempts may run at once."""
+    """How many attempts may run at once. Owners share them."""
     per_host: Count = 8
-    """How many attempts may run at once at one host."""
-    allow_hosts: NameList = ()
+    """How many attempts may run at once at one host. Owners share them."""
+    configs_per_host: Count = 10_000
+    """How many push configs of one owner may lead to one host. Parked ones do not count, nor do those of finished tasks
+    whose webhooks have been delivered."""
+    allow_hosts: Hosts = ()
     """The only hosts that webhooks may name: hook.example, .example for all below it, or addresses; none = all."""
-    deny_hosts: NameList = ()
+    deny_hosts: Hosts = ()
     """Hosts that webhooks may not name, in the same spelling."""
-    allow_networks: NameList = ()
+    allow_networks: Networks = ()
     """Private networks that may be called all the same, such as 10.1.0.0/16."""
-    deny_networks: NameList = ()
+    deny_networks: Networks = ()
     """Public networks that may not be called."""
+    nat64_prefixes: Prefixes = ()
+    """Prefixes of your network's own NAT64, such as 2001:db8:64::/96. An address inside is judged by the IPv4 address
+    that it holds (RFC 6052)."""
     https_only: bool = True
     """Whether webhooks must use HTTPS."""
-    ports: NameList = ("443", "80", "1024-65535")
+    ports: Ports = ("443", "80", "1024-65535")
     """Ports that may be called."""
     allow_loopback: bool = False
     """For development: whether webhooks may call this machine itself, also over HTTP. Callers can then reach what
@@ -163,24 +205,6 @@ class Push(BaseModel):
     """Whether a receiver must echo a token before its config is accepted."""
     trust: str = ""
     """A PEM file with authorities that receivers' certificates may come from, in addition to the system's."""
-
-    @field_validator("ports")
-    @classmethod
-    def _are_ports(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        ports_of(value)
-        return value
-
-    @field_validator("allow_hosts", "deny_hosts")
-    @classmethod
-    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        HostList.of(value)
-        return value
-
-    @field_validator("allow_networks", "deny_networks")
-    @classmethod
-    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        list(_networks(value))
-        return value
 
     @field_validator("signing_keys", "secret_keys")
     @classmethod
@@ -202,7 +226,7 @@ class Push(BaseModel):
     def policy(self) -> Policy:
         allow, deny = _networks(self.allow_networks), _networks(self.deny_networks)
         return Policy(
-            addresses=Addresses.of(allow, deny, loopback=self.allow_loopback),
+            addresses=Addresses.of(allow, deny, _prefixes(self.nat64_prefixes), loopback=self.allow_loopback),
             allow_hosts=HostList.of(self.allow_hosts),
             deny_hosts=HostList.of(self.deny_hosts),
             https_only=self.https_only,
@@ -211,23 +235,7 @@ class Push(BaseModel):
 
     @property
     def patience(self) -> Patience:
-        return Patience(
-            timeout=self.timeout,
-            retry_first=self.retry_first,
-            retry_most=self.retry_most,
-            give_up_after=self.give_up_after,
-            give_up_age=self.give_up_age,
-            concurrency=self.concurrency,
-            per_host=self.per_host,
-        )
-
-
-def _networks(texts: Sequence[str]) -> Iterator[Network]:
-    for text in texts:
-        try:
-            yield ip_network(text, strict=False)
-        except ValueError:
-            raise ValueError(f"{text[:80]!r}: must be an address or a network, such as 10.1.0.0/16") from None
+        return Patience(**{field.name: getattr(self, field.name) for field in fields(Patience)})
 
 
 def _read(text: str) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import EnvSettingsSource
 
 from a2a_server.settings.model import Settings
 
@@ -39,16 +39,17 @@ class Loaded:
 def load(flags: Mapping[str, Any] | None = None, *, config: str | None = None) -> Loaded:
     """Read all sources, or raise `SettingsError` with everything that is wrong."""
     path, name = _config_path(config)
-    layers = [
-        (dict(flags or {}), "flag"),
+    layers: list[tuple[Mapping[str, Any], str]] = [
+        (dict(_leaves(flags or {})), "flag"),
         (_environment(), "environment"),
         (_file(path, name) if path else {}, f"file {path}"),
     ]
     merged: Tree = {}
     sources: dict[str, str] = {}
-    for tree, source in reversed(layers):
-        _merge(merged, tree)
-        sources.update((name, source) for name, _ in leaves(tree))
+    for values, source in reversed(layers):
+        for setting, value in values.items():
+            put(merged, setting, value)
+            sources[setting] = source
     try:
         return Loaded(Settings(**merged), sources)
     except ValidationError as error:
@@ -57,34 +58,39 @@ def load(flags: Mapping[str, Any] | None = None, *, config: str | None = None) -
 
 def known() -> list[str]:
     """List the dotted name of every setting."""
-    return [name for section, model in sections() for name in _names(section, model)]
+    return [f"{section}.{name}".removeprefix(".") for section, model in sections() for name in members(model)]
 
 
 def sections() -> Iterator[tuple[str, type]]:
     """Yield the settings' tables, the nameless one first."""
     yield "", Settings
     for name, field in Settings.model_fields.items():
-        if is_section(field.annotation):
+        if _is_section(field.annotation):
             yield name, cast("type", field.annotation)
 
 
-def is_section(kind: object) -> bool:
+def members(model: type) -> list[str]:
+    """List the settings of a table, without the tables inside it."""
+    if is_dataclass(model):
+        return [field.name for field in fields(model)]
+    model_fields = cast("type[BaseModel]", model).model_fields
+    return [name for name, field in model_fields.items() if not _is_section(field.annotation)]
+
+
+def _is_section(kind: object) -> bool:
     return isinstance(kind, type) and (issubclass(kind, BaseModel) or is_dataclass(kind))
 
 
-def _names(section: str, model: type) -> Iterator[str]:
-    if is_dataclass(model):
-        yield from (f"{section}.{field.name}" for field in fields(model))
-    elif issubclass(model, BaseModel):
-        prefix = f"{section}." if section else ""
-        yield from (prefix + name for name, field in model.model_fields.items() if not is_section(field.annotation))
+def put(tree: Tree, name: str, value: object) -> None:
+    *tables, last = name.split(".")
+    reduce(lambda table, key: table.setdefault(key, {}), tables, tree)[last] = value
 
 
-def leaves(tree: Tree, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield dotted names and values; lists are values."""
     for key, value in tree.items():
         if isinstance(value, dict):
-            yield from leaves(value, f"{prefix}{key}.")
+            yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 
@@ -98,38 +104,30 @@ def _config_path(config: str | None) -> tuple[Path | None, str]:
     return default if default.is_file() else None, DEFAULT_FILE
 
 
-def _file(path: Path, name: str) -> Tree:
+def _file(path: Path, name: str) -> Mapping[str, Any]:
     try:
-        tree = tomllib.loads(path.read_text("utf-8"))
+        values = dict(_leaves(tomllib.loads(path.read_text("utf-8"))))
     except OSError as error:
         raise SettingsError(f"{name}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise SettingsError(f"{name}: is not TOML: {error}") from None
     names = known()
-    if unknown := [name for name, _ in leaves(tree) if name not in names]:
+    if unknown := [name for name in values if name not in names]:
         raise SettingsError("\n".join(f"{path}: unknown setting {name}{_nearest(name, names)}" for name in unknown))
-    return tree
+    return values
 
 
-def _environment() -> Tree:
-    names = [PREFIX + name.replace(".", "__").upper() for name in known()]
+def _environment() -> Mapping[str, str]:
+    names = {PREFIX + name.replace(".", "__").upper(): name for name in known()}
     found = [name for name in os.environ if name.startswith(PREFIX) and name != CONFIG]
     if unknown := [name for name in found if name not in names]:
         raise SettingsError("\n".join(f"unknown variable {name}{_nearest(name, names)}" for name in sorted(unknown)))
-    return EnvSettingsSource(Settings)()
+    return {names[name.upper()]: value for name, value in os.environ.items() if name.upper() in names}
 
 
-def _nearest(name: str, names: list[str]) -> str:
+def _nearest(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-def _merge(into: Tree, tree: Tree) -> None:
-    for key, value in tree.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
-        else:
-            into[key] = value
 
 
 def _line(fault: ErrorDetails, sources: Mapping[str, str]) -> str:

@@ -35,7 +35,6 @@ class PemFile(NamedTuple):
             raise StartError(f"{self.setting}: cannot read {self.path!r}: {error.strerror}") from None
 
     def refuse(self, fault: str) -> None:
-        """Raise `StartError` if there is a fault."""
         if fault:
             raise StartError(f"{self.setting}: {self.path!r} {fault}")
 
@@ -103,7 +102,6 @@ def _misfit(cert: PemFile, key: PemFile) -> str:
 
 
 def server_credentials(tls: Tls) -> grpc.ServerCredentials:
-    """Read the PEM files."""
     cert, key = identity(PemFile("tls.cert", tls.cert), PemFile("tls.key", tls.key))
     roots = authorities(PemFile("tls.client_ca", tls.client_ca)) if tls.client_ca else None
     return grpc.ssl_server_credentials([(key, cert)], roots, require_client_auth=roots is not None)
@@ -116,6 +114,7 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
     server_credentials(tls)  # says what is wrong with which file
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("@SECLEVEL=2:ECDHE+AESGCM:ECDHE+CHACHA20")  # for 1.2: forward secrecy, and no CBC
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(tls.cert, tls.key, password="")  # or OpenSSL would ask on the terminal
@@ -123,9 +122,8 @@ def server_context(tls: Tls) -> ssl.SSLContext | None:
             context.load_verify_locations(tls.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
     except ssl.SSLError as error:
-        raise StartError(
-            f"tls.cert: {tls.cert!r} is refused by OpenSSL: {_REFUSALS.get(error.reason, error.reason)}"
-        ) from None
+        why = _REFUSALS.get(error.reason, error.reason)
+        raise StartError(f"tls.cert: {tls.cert!r} is refused by OpenSSL: {why}") from None
     return context
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from annotated_types import Ge
 
@@ -16,12 +16,17 @@ class GrpcOptions:
 
     max_message_bytes: Count = 16 * 1024 * 1024
     """The largest request. gRPC refuses a larger one as RESOURCE_EXHAUSTED."""
+    max_values: Count = 50_000
+    """The most values in a request, counted as `gateway.max_json_values` does. More are refused as
+    RESOURCE_EXHAUSTED."""
     max_metadata_bytes: Count = 16 * 1024
     """The most metadata of one request, all of it together."""
     max_concurrent_streams: Count = 1000
     """How many calls may be open at once on one connection. Further ones wait in the client."""
     max_concurrent_calls: Count = 20_000
     """How many calls may be open at once on all connections. Further ones are refused as RESOURCE_EXHAUSTED."""
+    message_timeout: Seconds = 30.0
+    """How long the message of a call may take to arrive."""
     accept_ahead: Annotated[int, Ge(0)] = 16
     """How many calls of one method gRPC may hand over at once. With 0, and with interceptors, it hands over one at a
     time, which takes longer."""
@@ -33,6 +38,17 @@ class GrpcOptions:
     """The shortest time between two pings of a client. A client that pings more often is disconnected."""
     max_connection_idle: Annotated[float, Ge(0)] = 0.0
     """How long a connection without calls is kept open; 0 = no limit."""
+    max_connection_age: Annotated[float, Ge(0)] = 3600.0
+    """After how long a connection takes no new calls, so that its client opens another one. Calls that are open go on.
+    0 = no limit."""
+    connections: Annotated[int, Ge(0)] = 0
+    """How many connections may be open at once. Further ones are closed at once. 0 = three eighths of the files that
+    the process may have open."""
+    connections_per_client: Count = 1000
+    """How many of them one address may have, and never more than half of all. Further ones are closed within a
+    second; on Linux only."""
+    handshake_timeout: Seconds = 10.0
+    """How long a new connection may take until it speaks HTTP/2."""
     reflection: bool = True
     """Whether tools such as grpcurl may read the service definitions."""
 
@@ -47,22 +63,6 @@ class Tls:
     """The private key of the certificate."""
     client_ca: str = ""
     """The authorities that sign client certificates. When this is set, every client must present one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LegacyOptions:
-    """Clients of protocol 0.3."""
-
-    enabled: bool = True
-    """Whether clients of 0.3 are served, at the same doors as those of 1.0."""
-    wait: Literal["auto", "always", "never"] = "auto"
-    """Whether a send without `blocking` waits for the task to finish. `auto` = it waits over HTTP, but not over gRPC,
-    where a missing value cannot be told from false."""
-    raw_files: bool = False
-    """Whether the bytes of files are sent as they are, as JavaScript's clients expect. Other clients expect base64."""
-    grpc_urls: bool = True
-    """Whether 0.3 cards put http:// or https:// before the address of the gRPC door, as 0.3 prescribes. Some SDKs dial
-    the text as it stands, and need the bare address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
@@ -15,21 +15,13 @@ from a2a_server.ports.authenticator import Credentials
 from a2a_server.ports.store import Store, StoreUnavailable
 from a2a_server.protocol.errors import A2AError
 from a2a_server.transport.open_streams import Waiting, deadline_of, in_time, limited
-from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, Stream
+from a2a_server.transport.pipeline import Pipeline, Stream, UnaryReply
 
 PATIENCE = 1.0
 """How many seconds the store has for a sign of life."""
 
 FRESH = 0.5
 """How many seconds an answer of the store counts, however many ask."""
-
-
-class LocalAnswer(NamedTuple):
-    """The answer of a unary call, with the members that the gateway reads from every upstream's answer."""
-
-    message: Message
-    metadata: ReplyMetadata = ()
-    trailers: ReplyMetadata = ()
 
 
 class LocalUpstream:
@@ -42,14 +34,19 @@ class LocalUpstream:
         self._asked = float("-inf")
         self._cohorts = Cohorts()
 
-    async def unary(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalAnswer:
+    async def identify(self, context: Waiting) -> None:
+        """Refuse a caller whose credentials are not valid."""
+        work = self._pipeline.identify("", Credentials(context.metadata))
+        await in_time(work, deadline_of(context), context)
+
+    async def unary(self, method: MethodDescriptor, request: Message, context: Waiting) -> UnaryReply:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
         credentials = Credentials(context.metadata)
-        await self._cohorts.join()
+        await self._cohorts.begins()
         work = self._pipeline.unary(method.name, request, credentials)
         reply = await (work if context.timeout is None else in_time(work, deadline_of(context), context))
-        await asyncio.sleep(0)
-        return LocalAnswer(reply.message, reply.metadata)
+        await asyncio.sleep(0)  # the rest of the cohort comes so far before the first of them is written
+        return reply
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalStream:
         deadline = deadline_of(context)
@@ -87,13 +84,14 @@ class Cohorts:
         self._waiting: list[asyncio.Future[None]] = []
         self._under_way = False
 
-    async def join(self) -> None:
+    def begins(self) -> asyncio.Future[None]:
+        """Done when the next cohort begins."""
         loop = asyncio.get_running_loop()
         self._waiting.append(waiter := loop.create_future())
         if not self._under_way:
             self._under_way = True
             loop.call_soon(self._turn, 0)
-        await waiter
+        return waiter
 
     def _turn(self, left: int) -> None:
         loop = asyncio.get_running_loop()

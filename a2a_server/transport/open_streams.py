@@ -26,7 +26,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import unwrap, wrap
 from a2a_server.operations.call import Ending, Entries, EventStream, Sink
 from a2a_server.ports.records import Entry
-from a2a_server.ports.store import StoreUnavailable
+from a2a_server.ports.store import StoreGone, StoreUnavailable
 from a2a_server.protocol.errors import A2AError, Reason, deadline_exceeded
 from a2a_server.protocol.names import REPLAY_URI
 
@@ -105,7 +105,6 @@ class OpenStreams:
         self._owners[stream.owner] += 1
 
     def release(self, stream: OpenStream) -> None:
-        """Take the place of a stream that is over."""
         stream.end()
         self._open.discard(stream)
         if not self._open:
@@ -152,6 +151,7 @@ class OpenStreams:
         farewell.add_done_callback(self._farewells.discard)
 
 
+@dataclass(slots=True, eq=False)
 class CallStream:
     """The batches of one streaming call. Whoever iterates over it closes it.
 
@@ -159,22 +159,18 @@ class CallStream:
     until the next one is asked for.
     """
 
-    __slots__ = ("_admitted", "_batches", "_numbers", "_rpc", "_streams", "place")
-
-    def __init__(
-        self, rpc: str, batches: EventStream, streams: OpenStreams, place: OpenStream, *, numbers: bool
-    ) -> None:
-        self._rpc = rpc
-        self._batches = batches
-        self._streams = streams
-        self.place = place
-        self._numbers = numbers
-        self._admitted = False
+    rpc: str
+    batches: EventStream
+    streams: OpenStreams
+    place: OpenStream
+    numbers: bool
+    """Whether the events' numbers are written into them."""
+    _admitted: bool = False
 
     def deliver_to(self, sink: Sink) -> None:
         """Offer batches to a sink while the next one is being waited for; not those that have to be numbered first."""
-        if not self._numbers:
-            self._batches.deliver_to(sink)
+        if not self.numbers:
+            self.batches.deliver_to(sink)
 
     def __aiter__(self) -> Self:
         return self
@@ -184,24 +180,23 @@ class CallStream:
             if self._admitted:
                 self.place.sent()
             else:
-                self._streams.admit(self.place)
+                self.streams.admit(self.place)
                 self._admitted = True
-            entries = await anext(self._batches)
+            entries = await anext(self.batches)
             self.place.sending()
-            return numbered(entries) if self._numbers else entries
+            return numbered(entries) if self.numbers else entries
         except StopAsyncIteration:
             await self.aclose()
             raise
         except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
             await self.aclose()
-            fail(self._rpc, error)
+            fail(self.rpc, error)
 
     async def aclose(self) -> None:
-        """Stop following, and give the place back."""
-        await self._batches.aclose()
+        await self.batches.aclose()
         if self._admitted:
             self._admitted = False
-            self._streams.release(self.place)
+            self.streams.release(self.place)
 
 
 def fail(rpc: str, error: Exception) -> NoReturn:
@@ -210,6 +205,8 @@ def fail(rpc: str, error: Exception) -> NoReturn:
         if error.reason in (Reason.UNAUTHENTICATED, Reason.PERMISSION_DENIED):
             log.warning("call.denied", rpc=rpc, reason=error.reason.name)
         raise error
+    if isinstance(error, StoreGone):  # the store has logged it, once
+        raise A2AError(Reason.UNAVAILABLE, f"The store cannot serve now: {error}.", retry_after=1) from error
     if isinstance(error, StoreUnavailable):
         log.error("store.unavailable", rpc=rpc, exc_info=error)
         raise A2AError(Reason.UNAVAILABLE, "The store cannot serve now.", retry_after=1) from error

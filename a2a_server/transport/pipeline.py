@@ -10,20 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, cast
+from typing import ClassVar, Final, TypeAlias, cast
 
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError, Message
 
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call, Operation, PackedOperation, StreamOperation, UnaryOperation
 from a2a_server.ports.authenticator import Caller, Credentials
+from a2a_server.protocol.codec.sizes import MOST_VALUES, check_wire
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import CURRENT, CURSOR
+from a2a_server.protocol.options import SMALL
 from a2a_server.transport.open_streams import CallStream, OpenStream, OpenStreams, fail
 
 ReplyMetadata = tuple[tuple[str, str], ...]
 
+_NOTHING: Final = Empty()
 _NONE: Final[frozenset[str]] = frozenset()
 _NOBODY: Final = Caller()
 _NOWHERE: Final = Scope("", _NOBODY.owner)
@@ -90,6 +94,9 @@ class UnaryReply:
 
     __slots__ = ("_message", "_wire", "answers", "metadata")
 
+    trailers: ClassVar[ReplyMetadata] = ()
+    """The metadata that goes behind it: a gateway's upstream may have some, this server has none."""
+
     def __init__(self, message: Message | None, wire: bytes, answers: type[Message], metadata: ReplyMetadata) -> None:
         self._message = message
         self._wire = wire
@@ -119,7 +126,14 @@ class Stream:
 class Pipeline:
     """Turns requests into answers of operations; every error that leaves it is an `A2AError`."""
 
-    def __init__(self, operations: Mapping[str, Operation], steps: Sequence[Step], streams: OpenStreams) -> None:
+    def __init__(
+        self,
+        operations: Mapping[str, Operation],
+        steps: Sequence[Step],
+        streams: OpenStreams,
+        *,
+        max_values: int = MOST_VALUES,
+    ) -> None:
         self._unary = cast("Mapping[str, UnaryOperation]", operations)
         self._streaming = cast("Mapping[str, StreamOperation]", operations)
         self._packed = {
@@ -128,8 +142,26 @@ class Pipeline:
             if hasattr(operation, "wire")
         }
         self._steps = tuple(steps)
+        self._identity = tuple(step for step in steps if getattr(step, "needs_no_request", False))
+        self._max_values = max_values
         self.streams = streams
         self.draining = False
+
+    async def read(self, rpc: str, kind: type[Message], raw: bytes, credentials: Credentials) -> Message:
+        """Read a serialised request. It is known who calls before a large one is read."""
+        if len(raw) > SMALL:
+            await self.identify(rpc, credentials)
+        return decode(kind, raw, self._max_values)
+
+    async def identify(self, rpc: str, credentials: Credentials) -> None:
+        """Refuse a caller whose credentials are not valid."""
+        try:
+            admission = Admission(rpc, _NOTHING, credentials, CURRENT)
+            for step in self._identity:
+                if (unfinished := step(admission)) is not None:
+                    await unfinished
+        except Exception as error:  # noqa: BLE001 - as below
+            fail(rpc, error)
 
     async def unary(self, rpc: str, request: Message, credentials: Credentials, *, spoken: str = CURRENT) -> UnaryReply:
         """Call. A door says what is `spoken` to it; a request of 0.3 has already become one of 1.0."""
@@ -160,7 +192,7 @@ class Pipeline:
             call = admission.call()
         except Exception as error:  # noqa: BLE001 - as above
             fail(rpc, error)
-        place = OpenStream(f"{call.scope.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
+        place = OpenStream(f"{call.caller.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
         batches = self._streaming[rpc](call, request)
         items = CallStream(rpc, batches, self.streams, place, numbers=admission.numbers)
         return Stream(items, place, admission.metadata)
@@ -175,9 +207,11 @@ class Pipeline:
         return admission
 
 
-def decode(message: type[Message], raw: bytes) -> Message:
+def decode(message: type[Message], raw: bytes, max_values: int = MOST_VALUES) -> Message:
     """Read a request; protobuf's own error would say how the server is made."""
     try:
+        if len(raw) > max_values:  # which a smaller one cannot have
+            check_wire(raw, message, max_values, "transport.max_values")
         return message.FromString(raw)
     except DecodeError:
         fault = f"The request is not a well-formed {message.DESCRIPTOR.full_name}."

@@ -25,7 +25,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import trace_of
 from a2a_server.ports.authenticator import Authenticator, Caller
-from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.errors import A2AError, Reason, Violation, major_minor, refuse, version_not_supported
 from a2a_server.protocol.names import (
     CURRENT,
     DRAFT,
@@ -189,9 +189,9 @@ class Version:
         """What a gateway says that its client spoke."""
         if len(values) == 1 and values[0] in self._negotiate:
             return values[0]
-        requested, versions = ",".join(values)[:100], self._served.replace(",", ", ")
-        text = f'This server speaks A2A {versions}; a gateway says that its client speaks "{requested}".'
-        raise _not_supported(text, requested, self._served)
+        versions = self._served.replace(",", ", ")
+        text = f'This server speaks A2A {versions}; a gateway says that its client speaks "{{requested}}".'
+        raise version_not_supported(text, (",".join(values),), self._served)  # repetitions matter here
 
 
 _WHERE: Final = {
@@ -203,26 +203,13 @@ _WHERE: Final = {
 
 def _negotiate(spoken: str, absent: str, served: str, values: tuple[str, ...]) -> str:
     own = LEGACY if spoken == DRAFT else spoken
-    asked = {_major_minor(value.strip()) or absent for value in values or (absent,)}
+    asked = {major_minor(value.strip()) or absent for value in values or (absent,)}
     if asked == {own}:
         return spoken
-    requested = ",".join(dict.fromkeys(values))[:100]
-    says = f'asks for "{requested}"' if requested else f"names no version, which counts as {absent}"
+    says = 'asks for "{requested}"' if any(values) else f"names no version, which counts as {absent}"
     where = "".join(f" {_WHERE[version]}" for version in served.split(",") if asked == {version})
     text = f"This interface speaks A2A {own}; the request {says}.{where}"
-    raise _not_supported(text, requested or absent, served)
-
-
-def _not_supported(text: str, requested: str, served: str) -> A2AError:
-    metadata = {"requestedVersion": requested, "supportedVersions": served}
-    return A2AError(Reason.VERSION_NOT_SUPPORTED, text, metadata=metadata)
-
-
-def _major_minor(value: str) -> str:
-    """Drop the patch of `Major "." Minor [ "." Patch ]`; anything else stays as it is and is supported by nobody."""
-    parts = value.split(".")
-    well_formed = 2 <= len(parts) <= 3 and all(part.isascii() and part.isdigit() for part in parts)  # noqa: PLR2004
-    return ".".join(parts[:2]) if well_formed else value
+    raise version_not_supported(text, values if any(values) else (absent,), served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +217,11 @@ class Authentication:
     """Finds out who calls (spec: AUTN-03)."""
 
     authenticator: Authenticator
+
+    @property
+    def needs_no_request(self) -> bool:
+        """It may be taken before the request is read."""
+        return True
 
     async def __call__(self, call: Admission) -> None:
         if call.rpc not in PUBLIC:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import ip_address
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -21,13 +24,14 @@ from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache, StreamForm, StreamReply
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests import headers
-from a2a_gateway.requests.headers import HeaderMap
+from a2a_gateway.requests.headers import HeaderMap, must_be_json
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, is_read
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec.sizes import check_json
 from a2a_server.protocol.errors import A2AError, Reason, Violation, deadline_exceeded, refuse
 from a2a_server.protocol.names import CURSOR, CURSOR_HEADER, CURSOR_PARAMETER, VERSION, VERSION_HEADER
-from a2a_server.protocol.options import GatewayOptions
+from a2a_server.protocol.options import SMALL, GatewayOptions
 
 Query = Sequence[tuple[str, str]]
 Beside = Mapping[str, tuple[str, ...]]
@@ -41,6 +45,11 @@ _MOST_PARAMETERS = 1000
 _CODINGS = ((hdrs.CONTENT_ENCODING, "identity"), (hdrs.TRANSFER_ENCODING, "chunked"))
 """The accepted encodings of a body. aiohttp decodes chunks, and would pass other encodings on undecoded."""
 
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_ORIGIN, _SITE, _MODE, _DEST = istr("Origin"), istr("Sec-Fetch-Site"), istr("Sec-Fetch-Mode"), istr("Sec-Fetch-Dest")
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]{1,254}))(?::[0-9]{1,5})?")
+_ALL_ADDRESSES = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised
+
 
 class Told(NamedTuple):
     """The answer of a unary call as JSON, and the headers that go with it."""
@@ -48,6 +57,28 @@ class Told(NamedTuple):
     json: bytes
     message: Message
     headers: Sequence[tuple[str, str]]
+
+
+class UnfinishedBodies:
+    """How much has arrived of bodies that are not complete, together and by address."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0
+        self._by_address: dict[str, int] = {}
+
+    def add(self, address: str, size: int) -> None:
+        """Count what has arrived, or refuse it; it is counted all the same, until it is dropped."""
+        self._total += size
+        own = self._by_address[address] = self._by_address.get(address, 0) + size
+        if self._total > self._most or own > self._most // 2:
+            text = f"Too much is being sent at once: at most {self._most} bytes, and half of them from one address."
+            raise A2AError(Reason.OVERLOADED, text, retry_after=1)
+
+    def drop(self, address: str, size: int) -> None:
+        self._total -= size
+        if left := self._by_address.pop(address, 0) - size:
+            self._by_address[address] = left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +93,7 @@ class Calls:
     streams: StreamSlots
     cards: Cards
     events: EventCache
+    bodies: UnfinishedBodies
 
     async def unary(
         self,
@@ -82,7 +114,6 @@ class Calls:
         return Told(encode(told), told, extra)
 
     def fields(self, request: web.BaseRequest, answer: UpstreamAnswer) -> Sequence[tuple[str, str]]:
-        """The headers of an answer."""
         return headers.outgoing(answer.metadata, answer.trailers, self.profile.echo(request.headers))
 
     async def stream(  # noqa: PLR0913 - as above
@@ -122,7 +153,6 @@ class Calls:
 
 
 def _sendable(name: str, value: str) -> str:
-    """Refuse a parameter whose value metadata cannot hold."""
     if not value.isascii() or not value.isprintable():
         refuse([Violation(name, "must be printable ASCII")])
     return value
@@ -142,7 +172,6 @@ def versions_asked(request: web.BaseRequest, query: Query) -> Sequence[str]:
 
 
 def query_of(text: str) -> Query:
-    """Read a query, with a bound on its parameters."""
     if not text:
         return ()
     try:
@@ -153,21 +182,28 @@ def query_of(text: str) -> Query:
         refuse([Violation("query", f"must have at most {_MOST_PARAMETERS} parameters")])
 
 
-async def read_body(request: web.BaseRequest, options: GatewayOptions) -> bytes:
-    """Return the whole body, or refuse it as soon as it is known to be too large, too slow or encoded."""
-    headers = request.headers
+async def read_body(request: web.BaseRequest, calls: Calls, *, public: bool = False) -> bytes:
+    """Return the whole body, or refuse it as soon as it is known to be too large, too slow or encoded.
+
+    Unless the call is `public`, it is known who calls before a large body is read.
+    """
+    headers, options = request.headers, calls.options
     for name, known in _CODINGS:
         if name in headers and (coding := headers[name]).lower() != known:
             text = f'Send the body as it is; {name} is "{coding[:100]}".'
             raise A2AError(Reason.ENCODING_NOT_SUPPORTED, text)
     content = request.content
-    if content.is_eof() and content.total_bytes <= options.max_body_bytes:  # it came with the headers, as most do
-        return content.read_nowait()
-    if (request.content_length or 0) > options.max_body_bytes or content.is_eof():
+    here = content.is_eof()  # it came with the headers, as most do
+    size = content.total_bytes if here else request.content_length
+    if size is not None and size > options.max_body_bytes:
         raise _too_large(options)
+    if not public and (size is None or size > SMALL):
+        await calls.upstream.identify(calls.context(request, ()))
+    if here:
+        return content.read_nowait()
     await _ask_for_body(request)
     try:
-        return await asyncio.wait_for(_read_slowly(request, options), options.body_timeout)
+        return await asyncio.wait_for(_read_slowly(request, calls), options.body_timeout)
     except TimeoutError:
         text = f"The body did not arrive within {options.body_timeout:g} seconds."
         raise A2AError(Reason.REQUEST_TIMEOUT, text) from None
@@ -182,14 +218,68 @@ async def _ask_for_body(request: web.BaseRequest) -> None:
         request.writer.output_size = 0  # the answer itself has not begun
 
 
-async def _read_slowly(request: web.BaseRequest, options: GatewayOptions) -> bytes:
-    body = bytearray()
-    while chunk := await request.content.readany():
-        body += chunk
-        if len(body) > options.max_body_bytes:
-            raise _too_large(options)
-    return bytes(body)
+async def _read_slowly(request: web.BaseRequest, calls: Calls) -> bytes:
+    body, address, options = bytearray(), calls.proxies.client(request), calls.options
+    try:
+        while chunk := await request.content.readany():
+            body += chunk
+            calls.bodies.add(address, len(chunk))
+            if len(body) > options.max_body_bytes:
+                raise _too_large(options)
+        return bytes(body)
+    finally:
+        calls.bodies.drop(address, len(body))
+
+
+def check_values(raw: bytes, options: GatewayOptions) -> None:
+    """Refuse a body with too many values, before it is parsed."""
+    if len(raw) > options.max_json_values:  # which a smaller one cannot have
+        check_json(raw, options.max_json_values, "gateway.max_json_values")
 
 
 def _too_large(options: GatewayOptions) -> A2AError:
     return A2AError(Reason.BODY_TOO_LARGE, f"The body may have at most {options.max_body_bytes} bytes.")
+
+
+def check_sender(request: web.BaseRequest, hosts: frozenset[str] | None, allows: Callable[[str], bool]) -> None:
+    """Refuse what a web page sends that may not call (DOOR-04).
+
+    `hosts` are the names that count as this server's; None = every name. `allows` says whether pages of an origin may
+    call. What may change something follows the rules of CrossOriginProtection in Go 1.25.
+    """
+    headers = request.headers
+    if hosts is not None and (host := headers.get(hdrs.HOST)) is not None and not is_own(host, hosts):
+        text = f'Host "{host[:100]}" is none of this server\'s names; the setting gateway.hosts adds names.'
+        raise A2AError(Reason.MISDIRECTED_REQUEST, text)
+    if request.method in _SAFE or not (_SITE in headers or _ORIGIN in headers or _MODE in headers or _DEST in headers):
+        return
+    origin = headers.get(_ORIGIN, "")
+    if not (_is_same(headers.get(_SITE, ""), origin, headers.get(hdrs.HOST, "")) or allows(origin)):
+        text = "Pages of other sites may not call; the setting gateway.cors_origins lists origins whose pages may."
+        raise A2AError(Reason.PERMISSION_DENIED, text)
+    if request.method == hdrs.METH_POST and (hdrs.CONTENT_TYPE in headers or request.can_read_body):
+        must_be_json(headers.get(hdrs.CONTENT_TYPE, ""))  # a page may send other types, or none, to any site
+
+
+def _is_same(site: str, origin: str, host: str) -> bool:
+    """Whether a request comes from a page of this server, from the user, or from no browser at all."""
+    if site:
+        return site in {"same-origin", "none"}
+    return not origin or (bool(host) and origin.partition("://")[2].lower() == host.lower())
+
+
+@lru_cache(maxsize=256)
+def is_own(host: str, names: frozenset[str]) -> bool:
+    """Whether a Host header names this server or machine. Ports may differ, because they are often forwarded."""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = (found["address"] or found["name"]).lower().removesuffix(".")
+    if name in names or name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return False
+    # No page can have an address as its name without being at that address.
+    return address.is_loopback or str(address) in names or not names.isdisjoint(_ALL_ADDRESSES)

@@ -12,7 +12,7 @@ from aiohttp import web
 from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_gateway import profiles
-from a2a_gateway.calls import Calls
+from a2a_gateway.calls import Calls, UnfinishedBodies, check_sender
 from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http.cors import ANYBODY, Cors
 from a2a_gateway.http.replies import Reply, set_headers
@@ -20,11 +20,11 @@ from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.jsonrpc import JsonRpc
 from a2a_gateway.older.draft.doors import DraftDoors
-from a2a_gateway.older.v0_3.doors import OldCards, OldDoors, Place
+from a2a_gateway.older.v0_3.doors import OldCards, OldDoors, Place, Refusal
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.rest import PREFIX
 from a2a_gateway.openapi.document import OpenApiPage
-from a2a_gateway.requests.headers import HeaderMap, check_head
+from a2a_gateway.requests.headers import HeaderMap, check_head, is_misframed
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest
 from a2a_gateway.routing.annotations import Area, Root, check_collisions, draft_area, old_areas
@@ -62,11 +62,10 @@ class GatewayConfig:
     services: Sequence[ServiceDescriptor] = (A2A,)
     """The services that are served, under the routes of their annotations."""
     tenants: Collection[str] = ()
+    hosts: frozenset[str] | None = None
+    """The only names that clients may call it by, beside those of this machine; None = every name will do."""
     legacy_cards: Legacy | None = None
-    """How cards are written for clients of 0.3. Without it 0.3 is not served."""
-    legacy_waits: bool = True
-    """Whether a send of 0.3 that does not say `blocking` waits for the task to finish."""
-    legacy_raw_files: bool = False
+    """How clients of 0.3 are served, and how cards are written for them. Without it 0.3 is not served."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
     """Further pages of JSON by their paths, for anybody to read."""
 
@@ -81,10 +80,11 @@ class Dispatcher:
         self._upstream = upstream
         self._options = options
         self._cors = cors
+        self._hosts = config.hosts
         self._calls = _calls(upstream, config, streams)
         self._table = Table.of([*config.services, DISCOVERY])
         self._rest = Rest(self._calls, self._table)
-        self._old_doors = _old_doors(self._calls, legacy, config) if legacy is not None else None
+        self._old_doors = OldDoors(self._calls, legacy, config.tenants) if legacy is not None else None
         self._draft = DraftDoors(self._calls, options.draft_path) if "draft" in options.profiles else None
         self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
         roots: list[Root] = [_V1, *((tenant, *_V1) for tenant in config.tenants)]
@@ -111,27 +111,8 @@ class Dispatcher:
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         """Answer one request. Errors are raised."""
         check_head(request, self._options)
+        check_sender(request, self._hosts, self._cors.allows)
         path, query = self._target(request)
-        return await self._answer(request, path, query)
-
-    def refused(self, request: web.Request, error: Exception) -> Reply:
-        """Answer an error in the form of the version to which the path belongs."""
-        path, _ = self._target(request)
-        answer = self._refusal(path, error)(request, error)
-        if self._is_public(path):
-            set_headers(answer, ANYBODY)
-        if isinstance(error, A2AError) and error.reason in _END_THE_CONNECTION:
-            answer.force_close()
-        return answer
-
-    def _target(self, request: web.Request) -> tuple[str, str]:
-        """The path below that of the application, and the query."""
-        path, _, query = request.raw_path.partition("?")
-        if not path.startswith("/") and path != "*":  # the absolute form, as proxies send it
-            path = request.rel_url.raw_path or "/"
-        return (path.removeprefix(self.prefix) or "/") if self.prefix else path, query
-
-    async def _answer(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
         verb = request.method
         if verb == "OPTIONS":
             return self._cors.preflight(request, self._verbs(path), public=self._is_public(path))
@@ -142,10 +123,27 @@ class Dispatcher:
         if path.startswith(self._reserved) and (place := self._place(path)) is not None:
             return await place.serve(request, query)
         try:
-            return await self._rest(request, path, query)
+            return await self._rest(request, query, path)
         except Unknown as unknown:
             nowhere = unknown
         return await self._elsewhere(request, path, query, nowhere)
+
+    def refused(self, request: web.Request, error: Exception) -> Reply:
+        """Answer an error in the form of the version to which the path belongs."""
+        path, _ = self._target(request)
+        answer = self._refusal(request, path, error)(request, error)
+        if self._is_public(path):
+            set_headers(answer, ANYBODY)
+        if is_misframed(request) or (isinstance(error, A2AError) and error.reason in _END_THE_CONNECTION):
+            answer.force_close()
+        return answer
+
+    def _target(self, request: web.Request) -> tuple[str, str]:
+        """The path below that of the application, and the query."""
+        path, _, query = request.raw_path.partition("?")
+        if not path.startswith("/") and path != "*":  # the absolute form, as proxies send it
+            path = request.rel_url.raw_path or "/"
+        return (path.removeprefix(self.prefix) or "/") if self.prefix else path, query
 
     async def _elsewhere(self, request: web.BaseRequest, path: str, query: str, nowhere: Unknown) -> web.StreamResponse:
         """Look for the root of a tenant of 0.3, or a card of 0.2, at a path that 1.0 does not have."""
@@ -163,15 +161,13 @@ class Dispatcher:
         if self._draft is not None and (place := self._draft.at(path)) is not None:
             return place
         if path.startswith(self._old_paths) and (self._old_doors is None or self._own.table.has(path)):
-            serve = partial(self._serve_own, path=path)
-            return Place(serve, self._own.refusal, partial(self._own.table.verbs, path))
+            return Place(partial(self._own, path=path), self._own.refusal, partial(self._own.table.verbs, path))
         return self._old_doors.at(path) if self._old_doors is not None else None
 
-    async def _serve_own(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
-        return await self._own(request, path, query)
-
-    def _refusal(self, path: str, error: Exception) -> Callable[[web.BaseRequest, Exception], Reply]:
+    def _refusal(self, request: web.BaseRequest, path: str, error: Exception) -> Refusal:
         """What writes an error in the form of the version to which a path belongs, or seems to belong."""
+        if path == "/" and request.method == "POST":
+            return self._jsonrpc.refusal
         if (place := self._place(path)) is not None:
             return place.refusal
         if self._old_doors is not None and isinstance(error, Unknown) and self._old_doors.is_meant(path):
@@ -182,10 +178,7 @@ class Dispatcher:
         """Whether any page may read what is there (CONF-77)."""
         if (place := self._place(path)) is not None:
             return place.is_public()
-        try:
-            return self._table.match("GET", path).route.method.containing_service is DISCOVERY
-        except (LookupError, A2AError):
-            return self._old_cards is not None and self._old_cards.is_public(path)
+        return self._table.is_public(path) or (self._old_cards is not None and self._old_cards.table.is_public(path))
 
     def _verbs(self, path: str) -> Sequence[str]:
         if (verbs := self._fixed.get(path)) is not None:
@@ -243,9 +236,5 @@ def _calls(upstream: Upstream, config: GatewayConfig, streams: StreamSlots) -> C
         streams=streams,
         cards=cards,
         events=EventCache(profiles.V1.codec, profiles.V1.last),
+        bodies=UnfinishedBodies(options.max_unfinished_bytes),
     )
-
-
-def _old_doors(calls: Calls, cards: Legacy, config: GatewayConfig) -> OldDoors:
-    waits, raw_files = config.legacy_waits, config.legacy_raw_files
-    return OldDoors(calls, cards, tenants=config.tenants, waits=waits, raw_files=raw_files)

@@ -6,12 +6,13 @@ import base64
 import math
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import structlog
+from aiohttp import hdrs
 from google.protobuf.any_pb2 import Any as Packed
 from google.protobuf.json_format import Error as JsonError
 from google.protobuf.json_format import MessageToDict
@@ -28,35 +29,24 @@ log = structlog.get_logger(__name__)
 
 Headers = Sequence[tuple[str, str]]
 
-# How google.api.http maps codes, for statuses that name no reason of the catalogue; 499 is nobody's standard.
-_HTTP: dict[int, int] = {
-    code.CANCELLED: 503,
-    code.INVALID_ARGUMENT: 400,
-    code.DEADLINE_EXCEEDED: 504,
-    code.NOT_FOUND: 404,
-    code.ALREADY_EXISTS: 409,
-    code.PERMISSION_DENIED: 403,
-    code.UNAUTHENTICATED: 401,
-    code.RESOURCE_EXHAUSTED: 429,
-    code.FAILED_PRECONDITION: 400,
-    code.ABORTED: 409,
-    code.OUT_OF_RANGE: 400,
-    code.UNIMPLEMENTED: 501,
-    code.UNAVAILABLE: 503,
+_UNEXPECTED: Final = 500, Reason.INTERNAL
+_BY_CODE: Final[Mapping[int, tuple[int, Reason]]] = {
+    code.CANCELLED: (503, Reason.UNAVAILABLE),  # google.api.http has 499, which is nobody's standard
+    code.INVALID_ARGUMENT: (400, Reason.INVALID_PARAMS),
+    code.DEADLINE_EXCEEDED: (504, Reason.DEADLINE_EXCEEDED),
+    code.NOT_FOUND: (404, Reason.TASK_NOT_FOUND),  # tasks are all that a call can name
+    code.ALREADY_EXISTS: (409, Reason.INTERNAL),
+    code.PERMISSION_DENIED: (403, Reason.PERMISSION_DENIED),
+    code.UNAUTHENTICATED: (401, Reason.UNAUTHENTICATED),
+    code.RESOURCE_EXHAUSTED: (429, Reason.OVERLOADED),
+    code.FAILED_PRECONDITION: (400, Reason.UNSUPPORTED_OPERATION),
+    code.ABORTED: (409, Reason.INTERNAL),
+    code.OUT_OF_RANGE: (400, Reason.INVALID_PARAMS),
+    code.UNIMPLEMENTED: (501, Reason.UNSUPPORTED_OPERATION),
+    code.UNAVAILABLE: (503, Reason.UNAVAILABLE),
 }
-_NEAREST: dict[int, Reason] = {
-    code.INVALID_ARGUMENT: Reason.INVALID_PARAMS,
-    code.OUT_OF_RANGE: Reason.INVALID_PARAMS,
-    code.DEADLINE_EXCEEDED: Reason.DEADLINE_EXCEEDED,
-    code.NOT_FOUND: Reason.TASK_NOT_FOUND,  # tasks are all that a call can name
-    code.PERMISSION_DENIED: Reason.PERMISSION_DENIED,
-    code.UNAUTHENTICATED: Reason.UNAUTHENTICATED,
-    code.RESOURCE_EXHAUSTED: Reason.OVERLOADED,
-    code.FAILED_PRECONDITION: Reason.UNSUPPORTED_OPERATION,
-    code.UNIMPLEMENTED: Reason.UNSUPPORTED_OPERATION,
-    code.UNAVAILABLE: Reason.UNAVAILABLE,
-    code.CANCELLED: Reason.UNAVAILABLE,
-}
+"""How google.api.http maps codes, and the nearest reason, for statuses that name no reason of the catalogue."""
+_NAMES: Final = {number: name for name, number in code.Code.items()}
 STANDARD = {
     -32700: "Invalid JSON payload",
     -32600: "Request payload validation error",
@@ -66,8 +56,7 @@ STANDARD = {
 }
 _INFO = f"type.googleapis.com/{details.ErrorInfo.DESCRIPTOR.full_name}"
 _DOMAINS = frozenset({A2A_DOMAIN, SERVER_DOMAIN})
-_WORD = re.compile(r"_([a-z0-9])")
-_PATH = re.compile(r'\["(?:[^"\\]|\\.)*"\]|[^\[]+|\[')
+_KEY_OR_WORD = re.compile(r'\["(?:[^"\\]|\\.)*"\]|_([a-z0-9])')
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +79,7 @@ class Failure:
 
     def status(self) -> dict[str, Any]:
         """Everything but the details."""
-        return {"code": self.http, "status": _name(self.code), "message": self.message}
+        return {"code": self.http, "status": _NAMES.get(self.code, "UNKNOWN"), "message": self.message}
 
     def ndjson(self) -> bytes:
         """The last line of a stream in grpc-gateway's form; its `code` is gRPC's number (DOOR-11)."""
@@ -135,23 +124,23 @@ def _failure(status: status_pb2.Status, trailers: MetadataPairs, codes: ErrorCod
         known = _unpacked(packed)
         if isinstance(known, details.ErrorInfo):
             informed = True
-            reason = _reason(known) or reason
+            reason = (Reason.__members__.get(known.reason) if known.domain in _DOMAINS else None) or reason
             if challenge := known.metadata.get("challenge"):
                 headers.append((CHALLENGE_HEADER, challenge))
         elif isinstance(known, details.RetryInfo):
             seconds = known.retry_delay.seconds + known.retry_delay.nanos / 1e9
-            headers.append(("Retry-After", str(max(math.ceil(seconds), 0))))
+            headers.append((hdrs.RETRY_AFTER, str(max(math.ceil(seconds), 0))))
         elif isinstance(known, details.BadRequest):
             message = respelled(known, message, json_path)
             packed.Pack(known)
         shown.append(_detail(packed))
     if not any(name == CHALLENGE_HEADER for name, _ in headers):
         headers += [(CHALLENGE_HEADER, str(value)) for name, value in trailers if name == CHALLENGE]
-    nearest = reason or _NEAREST.get(status.code, Reason.INTERNAL)
+    http, nearest = (reason.http(codes), reason) if reason else _BY_CODE.get(status.code, _UNEXPECTED)
     if not informed:  # clients decide by the reason, whoever chose it (CONF-05)
         shown.append({"@type": _INFO, "reason": nearest.name, "domain": nearest.domain})
     return form(
-        http=reason.http(codes) if reason else _HTTP.get(status.code, 500),
+        http=http,
         code=reason.status(codes) if reason else status.code,
         message=message,
         details=shown,
@@ -159,17 +148,6 @@ def _failure(status: status_pb2.Status, trailers: MetadataPairs, codes: ErrorCod
         reason=nearest,
         headers=headers,
     )
-
-
-def _reason(info: details.ErrorInfo) -> Reason | None:
-    return Reason.__members__.get(info.reason) if info.domain in _DOMAINS else None
-
-
-def _name(number: int) -> str:
-    try:
-        return code.Code.Name(number)
-    except ValueError:  # an upstream's own invention
-        return "UNKNOWN"
 
 
 def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]) -> str:
@@ -184,17 +162,7 @@ def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]
 
 def json_path(field: str) -> str:
     """`message.message_id` → `message.messageId`; names in brackets and quotes are the client's and stay."""
-    if "_" not in field:
-        return field
-    return "".join(_camel(part) for part in _pieces(field))
-
-
-def _pieces(field: str) -> Iterator[str]:
-    return (match.group() for match in _PATH.finditer(field))
-
-
-def _camel(part: str) -> str:
-    return part if part.startswith("[") else _WORD.sub(lambda match: match.group(1).upper(), part)
+    return _KEY_OR_WORD.sub(lambda match: match[1].upper() if match[1] else match[0], field)
 
 
 _DETAILS = {kind.DESCRIPTOR.full_name: kind for kind in (details.ErrorInfo, details.RetryInfo, details.BadRequest)}

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.calls import Calls, Query, Told, query_of, read_body
+from a2a_gateway.calls import Calls, Query, Told, check_values, query_of, read_body
 from a2a_gateway.http.frames import Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
@@ -20,9 +20,8 @@ from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_ty
 from a2a_server.protocol.codec import NotJson, loads
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON
-from a2a_server.protocol.options import GatewayOptions
 
-_HTTP_LEVEL = frozenset({401, 403, 408, 413, 429, 431, 503})
+_HTTP_LEVEL = frozenset({401, 403, 408, 413, 417, 421, 429, 431, 503})
 """Errors about the HTTP exchange keep their HTTP status; all others are sent with 200."""
 
 NULL = b"null"
@@ -77,13 +76,22 @@ class JsonRpc:
     async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         request_id, value = NULL, None
         try:
-            value = await read(request, self.calls.options)
+            value = await read(request, self.calls)
             request_id = id_of(value)
             return await self._serve(request, envelope_of(value, request_id), query)
         except Exception as error:  # noqa: BLE001 - every error has a shape
-            if self.older is not None and self.older.means(request, query, value):
-                return self.older.refusal(error, request_id)
-            return refusal(self.calls.profile, error, request_id)
+            return self._refusal(request, error, query, value, request_id)
+
+    def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
+        """The response to a request whose body nobody has looked at."""
+        return self._refusal(request, error, request.rel_url.raw_query_string, None, NULL)
+
+    def _refusal(
+        self, request: web.BaseRequest, error: Exception, query: str, value: object, request_id: bytes
+    ) -> Reply:
+        if self.older is not None and self.older.means(request, query, value):
+            return self.older.refusal(error, request_id)
+        return refusal(self.calls.profile, error, request_id)
 
     async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
         parameters, method = query_of(query), self.methods.get(envelope.method)
@@ -100,29 +108,26 @@ class JsonRpc:
         return result(envelope.request_id, told)
 
 
-async def read(request: web.BaseRequest, options: GatewayOptions) -> object:
-    """The body of a request as JSON."""
-    raw = await read_body(request, options)
+async def read(request: web.BaseRequest, calls: Calls) -> object:
     must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (JSON, A2A_JSON))
+    raw = await read_body(request, calls)
+    check_values(raw, calls.options)
     try:
-        return loads(raw, max_depth=options.max_depth)
+        return loads(raw, max_depth=calls.options.max_depth)
     except NotJson as error:
         wrong(Reason.PARSE_ERROR, "", error.what)
 
 
 def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
-    """The form of a stream that the client asks for."""
     lines = stream_type(accepted_types(request.headers)) == NDJSON
     return jsonrpc_lines(request_id) if lines else jsonrpc_frames(request_id)
 
 
 def result(request_id: bytes, told: Told) -> Reply:
-    """The response to a request that has been answered."""
     return Reply(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, told.json), JSON, told.headers)
 
 
 def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:
-    """The response to a request that has failed."""
     failure = profile.explain(error)
     text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
     http = failure.http if failure.http in _HTTP_LEVEL else 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -11,13 +10,10 @@ from a2a_gateway.errors import Failure, explain
 from a2a_gateway.requests import headers
 from a2a_gateway.requests.headers import answer_type, error_type
 from a2a_server.protocol.codec import Codec
-from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason, StatusError
+from a2a_server.protocol.errors import A2AError, ErrorCodes, StatusError, major_minor, version_not_supported
 from a2a_server.protocol.json_v1 import V1 as V1_JSON
 from a2a_server.protocol.names import CHALLENGE, CURRENT, EXTENSIONS_HEADER
 from a2a_server.protocol.v0_3.words import Words, retold
-
-_VERSION: Final = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
-_LONGEST_SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,13 +63,9 @@ class Profile:
     def check(self, asked: Sequence[str]) -> None:
         """Refuse a request that says to be of another version than it looks (CONF-16, CONF-17)."""
         if asked and any(major_minor(value.strip()) not in {"", self.accepts} for value in asked):
-            requested = ",".join(dict.fromkeys(asked))[:_LONGEST_SHOWN]
-            raise A2AError(
-                Reason.VERSION_NOT_SUPPORTED,
-                f'{self.signs} is A2A {self.accepts}, but A2A-Version says "{requested}"; '
-                f"leave it out, or say {self.accepts}.",
-                metadata={"requestedVersion": requested, "supportedVersions": self.accepts},
-            )
+            advice = f"leave it out, or say {self.accepts}."
+            text = f'{self.signs} is A2A {self.accepts}, but A2A-Version says "{{requested}}"; {advice}'
+            raise version_not_supported(text, asked, self.accepts)
 
     def echo(self, asked: Mapping[str, str]) -> Sequence[str]:
         """The headers that tell active extensions, for a request with these headers: as it has spelled them."""
@@ -83,9 +75,3 @@ class Profile:
 
 
 V1: Final = Profile(spoken=CURRENT, codec=V1_JSON, last=V1_JSON)
-
-
-def major_minor(value: str) -> str:
-    """Drop the patch, which plays no part (VERS-04); what is no version stays as it is."""
-    match = _VERSION.fullmatch(value)
-    return match[1] if match else value

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
-from a2a_gateway.calls import Calls, query_of, read_body, versions_asked
+from a2a_gateway.calls import Calls, check_values, query_of, read_body, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
@@ -17,7 +17,6 @@ from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import NDJSON
-from a2a_server.protocol.options import GatewayOptions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +26,7 @@ class Rest:
     calls: Calls
     table: Table
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> web.StreamResponse:
+    async def __call__(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
         """Serve a call. Errors are raised; `refusal` turns them into answers."""
         route, _ = match = self.table.match(request.method, path)
         method, accepted = route.method, accepted_types(request.headers)
@@ -35,7 +34,7 @@ class Rest:
         profile = self.calls.profile
         kind = (stream_type if method.server_streaming else profile.unary)(None if public else accepted)
         parameters = query_of(query)
-        raw = await body_of(request, route, self.calls.options)
+        raw = await body_of(request, route, self.calls)
         message = bind(match, parameters, raw, profile.codec, max_depth=self.calls.options.max_depth)
         if method.server_streaming:
             form = frames.LINES if kind == NDJSON else frames.REST
@@ -52,26 +51,21 @@ class Rest:
         return refusal(self.calls.profile, request, error)
 
 
-async def body_of(request: web.BaseRequest, route: Route, options: GatewayOptions) -> bytes:
+async def body_of(request: web.BaseRequest, route: Route, calls: Calls) -> bytes:
     if not request.can_read_body:
         return b""
-    if route.body:  # otherwise it will be ignored, whatever it is
-        must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
-    return await read_body(request, options)
+    if not route.body:  # it will be ignored, whatever it is
+        return await read_body(request, calls, public=is_public(route.method))
+    must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
+    raw = await read_body(request, calls)
+    check_values(raw, calls.options)
+    return raw
 
 
 def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Reply:
-    """The answer to a request that has failed."""
-    failure = profile.explain(_as_a2a(error))
-    allow = [("Allow", ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
+    allow = [(hdrs.ALLOW, ", ".join(error.allow))] if isinstance(error, WrongVerb) else []
+    if isinstance(error, (Unknown, WrongVerb)):  # those of the routing table
+        error = A2AError(Reason.METHOD_NOT_ALLOWED if allow else Reason.PATH_NOT_FOUND, str(error))
+    failure = profile.explain(error)
     kind = profile.refusal(accepted_types(request.headers))
     return Reply(failure.rest(), kind, [*failure.headers, *allow], status=failure.http)
-
-
-def _as_a2a(error: Exception) -> Exception:
-    """Turn errors of the routing table into errors of the catalogue."""
-    if isinstance(error, Unknown):
-        return A2AError(Reason.PATH_NOT_FOUND, str(error))
-    if isinstance(error, WrongVerb):
-        return A2AError(Reason.METHOD_NOT_ALLOWED, str(error))
-    return error

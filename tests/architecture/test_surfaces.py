@@ -13,14 +13,11 @@ PUBLIC = (
     "a2a_server.ports",
     "a2a_server.settings",
     "a2a_server.serve",
-    "a2a_server.protocol.errors",
-    "a2a_server.protocol.names",
-    "a2a_server.protocol.options",
     "a2a_gateway.upstream",
 )
 """With all that is inside them; of `a2a_server` and `a2a_gateway` themselves, what stands in their `__init__.py`."""
 
-MOST = 150
+MOST = 100
 ADVICE = f"""
 {{count}} test files import internal modules; there must be fewer than {MOST}. Import from the public packages instead:
 {", ".join(PUBLIC)}, a2a_gateway, a2a_proto.

@@ -10,11 +10,11 @@ import grpc
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents import Violation
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.records import Entry, Write
 from a2a_server.ports.store import Store
-from a2a_server.protocol.errors import Violation
 from tests.support.house import Call, Core, Limits, Scope, UnaryOperation
 from tests.support.world import Refusal, World, refusal
 

@@ -10,8 +10,8 @@ from a2a_gateway.upstream import CallContext, Upstream, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import AgentPort, Outlet, TurnRequest
 from tests.bindings.actors import COMPLETED, Actor, chunk, log_of, status
+from tests.support.upstreams import Kind, rpc, upstream_of
 from tests.support.world import World, serving
-from tests.unit.gateway.upstreams import Kind, rpc, upstream_of
 
 Numbered = list[tuple[int, pb.StreamResponse]]
 

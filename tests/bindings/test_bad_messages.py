@@ -359,6 +359,30 @@ async def test_a_message_over_the_size_limit_is_not_even_read(*, streaming: bool
         assert len(agent.requests) == 1
 
 
+def empty_objects(count: int) -> struct_pb2.Value:
+    value = struct_pb2.Value()
+    for _ in range(count):
+        value.list_value.values.add().struct_value.SetInParent()
+    return value
+
+
+@pytest.mark.req("LIMT-01", "GEN-03")
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_a_message_with_too_many_values_is_not_even_read(*, streaming: bool) -> None:
+    """What it costs to read, keep and show a message grows with its values, not with its bytes."""
+    async with serving(agent := echo()) as world:
+        request = changed(lambda r: r.message.parts.add(data=empty_objects(40_000)))
+        refusal = await refused(world.stream(request) if streaming else world.stub.SendMessage(request))
+        assert refusal.code == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert refusal.reason == "BODY_TOO_LARGE"
+        assert refusal.message.startswith("The request has too many values: at most 50000 are taken (")
+        assert not agent.requests
+        await at_rest(world)
+        allowed = changed(lambda r: r.message.parts.add(data=empty_objects(16_000)))
+        assert (await world.send(allowed)).status.state == COMPLETED
+        assert (await world.send(say("a, [b], {c} " * 50_000))).status.state == COMPLETED
+
+
 @pytest.mark.req("GEN-07")
 async def test_a_deadline_that_has_passed_already() -> None:
     async with serving(echo()) as world:

@@ -13,7 +13,6 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.store import StaleWrite, Store
-from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import (
     AUTH,
     CANCELED,
@@ -42,7 +41,7 @@ from tests.bindings.actors import (
     waiting,
     watch_calls,
 )
-from tests.support.house import IdleTask, Limits, Scope
+from tests.support.house import A2AError, IdleTask, Limits, Scope
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
 NOW = {"return_immediately": True}
@@ -406,7 +405,7 @@ async def test_completion_and_cancels_race_for_one_final_status(store: Store) ->
                 if isinstance(answer, pb.Task):
                     assert (answer, end) == (stored, "CANCELED")
                 else:
-                    assert answer.reason is Reason.TASK_NOT_CANCELABLE
+                    assert answer.reason.name == "TASK_NOT_CANCELABLE"
         assert set(ends) == {"COMPLETED", "CANCELED"}
         await at_rest(world)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.agents import Violation
 from tests.bindings.test_http_errors import Refusing, RefusingLate
 from tests.support.door_draft import (
     PROBLEM,
@@ -22,6 +22,7 @@ from tests.support.door_draft import (
 from tests.support.door_events import loads
 from tests.support.door_upstream import Scripted, event, plays
 from tests.support.errors_table import A2A, NAMES, ROWS, STANDARD, Row
+from tests.support.house import A2AError, Reason
 
 SLUGS = {
     "TASK_NOT_FOUND": ("task-not-found", "Task not found", 404),

@@ -10,7 +10,6 @@ from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, StatusError
 from tests.bindings.test_draft_errors import ASKED
 from tests.bindings.test_http_errors import Refusing
 from tests.support.door_draft import (
@@ -25,6 +24,7 @@ from tests.support.door_draft import (
     violations,
 )
 from tests.support.door_upstream import Scripted
+from tests.support.house import A2AError, Reason, StatusError
 from tests.support.http import get, once
 from tests.support.stage import Stage
 

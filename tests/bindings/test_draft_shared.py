@@ -12,8 +12,8 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.ports.authenticator import ANONYMOUS
 from tests.bindings.actors import COMPLETED, INPUT, Gate, at_rest, begun, until, waiting
 from tests.support import old
-from tests.support.door_draft import BASE, DraftClient, draft_serving, kinds, say, texts
-from tests.support.door_old import WHERE, OldClient, Where
+from tests.support.door_draft import BASE, DraftClient, beside, draft_serving, kinds, say, texts
+from tests.support.door_old import WHERE, Where
 from tests.support.door_old import kinds as old_kinds
 from tests.support.door_old import say as old_say
 from tests.support.doors import OPTIONS
@@ -24,11 +24,6 @@ from tests.support.world import say as new_say
 
 HOOK = {"url": "https://hooks.example/a2a", "authentication": {"schemes": ["Digest", "Basic", "Bearer"]}}
 READERS = 5
-
-
-def beside(client: DraftClient) -> OldClient:
-    """A client of 0.3 at the same door."""
-    return OldClient(client.session, client.base.removesuffix(BASE))
 
 
 @pytest.mark.req("DRFT-07", "LMAP-01")

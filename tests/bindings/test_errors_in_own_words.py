@@ -8,13 +8,8 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
-from google.protobuf.any_pb2 import Any as Packed
-from google.rpc import error_details_pb2 as details
-from google.rpc import status_pb2
 
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, status_of
-from a2a_server.protocol.v0_3 import words
 from tests.support import door_draft as draft
 from tests.support import door_old as http
 from tests.support import old as grpc
@@ -22,6 +17,7 @@ from tests.support.door_draft import BASE, WITH_DRAFT, DraftClient, draft_door
 from tests.support.door_old import GATEWAYS, WHERE, OldClient, Where
 from tests.support.door_upstream import Scripted, event, plays
 from tests.support.doors import http_door
+from tests.support.house import A2AError, Reason
 from tests.support.stage import Stage
 from tests.support.world import World, refused, serving
 
@@ -163,29 +159,3 @@ async def test_an_error_that_ends_a_stream_is_told_alike() -> None:
     async with draft_door(upstream) as client_of_draft:
         *_, last = await client_of_draft.watch("POST", "/v1/message:stream", draft.say())
         assert of_problem(last.data).message == "The task is cancelled."
-
-
-@pytest.mark.req("ERRS-05")
-def test_only_whole_words_change_and_only_where_they_speak_of_tasks() -> None:
-    text = "TASK_STATE_CANCELED, TASK_STATE_CANCELED_TWICE, ROLE_AGENT"
-    error = A2AError(
-        Reason.INVALID_PARAMS,
-        text,
-        metadata={"taskId": "ROLE_USER", "state": "TASK_STATE_WORKING"},
-        violations=[Violation("message.ROLE_USER", text)],
-        retry_after=2,
-    )
-    said = "canceled, TASK_STATE_CANCELED_TWICE, agent"
-    told: Any = words.retold(error, words.KIND)
-    assert (told.reason, told.message, told.retry_after) == (Reason.INVALID_PARAMS, said, 2)
-    assert told.metadata == {"taskId": "ROLE_USER", "state": "working"}
-    assert told.violations == (Violation("message.ROLE_USER", said),)
-    far: Any = words.retold(StatusError(status_of(error), [("x", "y")]), words.KIND)
-    assert (far.status, far.trailers, far.metadata) == (status_of(told), [("x", "y")], ())
-
-
-def test_details_that_are_broken_stay_as_they_are() -> None:
-    broken = Packed(type_url=f"type.googleapis.com/{details.BadRequest.DESCRIPTOR.full_name}", value=b"\xff")
-    error = StatusError(status_pb2.Status(code=3, message="ROLE_USER", details=[broken]), [])
-    told: Any = words.retold(error, words.DRAFT)
-    assert (told.status.message, list(told.status.details)) == ("user", [broken])

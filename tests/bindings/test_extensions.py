@@ -8,8 +8,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.agents import Extension
-from a2a_server.protocol.errors import Violation
+from a2a_server.agents import Extension, Violation
 from tests.support.calls import every_call
 from tests.support.house import CallRules, Extensions
 from tests.support.stage import Stage

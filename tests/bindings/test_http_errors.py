@@ -16,10 +16,18 @@ from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from a2a_gateway.upstream import Answer, CallContext, StreamItem, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded
-from a2a_server.protocol.options import GatewayOptions
+from a2a_server.agents import Violation
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
-from tests.support.house import Address, GatewayConfig, HttpDoor, create_app
+from tests.support.house import (
+    A2AError,
+    Address,
+    GatewayConfig,
+    GatewayOptions,
+    HttpDoor,
+    Reason,
+    StatusError,
+    create_app,
+)
 from tests.support.http import SEND, get, once, post
 from tests.support.http import Answer as Told
 
@@ -37,6 +45,9 @@ class Refusing:
         self._refuse()
 
     async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> Any:
+        self._refuse()
+
+    async def identify(self, context: CallContext) -> None:
         self._refuse()
 
     async def ready(self) -> bool:
@@ -312,7 +323,7 @@ async def test_a_strange_delay_is_no_strange_header(seconds: int) -> None:
 
 @pytest.mark.req("DOOR-10")
 async def test_a_deadline_that_has_passed_is_504() -> None:
-    rest, rpc_answer = await answers(deadline_exceeded(0.25))
+    rest, rpc_answer = await answers(A2AError(Reason.DEADLINE_EXCEEDED, "There was no answer within 0.25 seconds."))
     assert rest.status == 504
     assert "within 0.25 seconds" in rest.json["error"]["message"]
     assert rpc_answer.json["error"]["code"] == -32014

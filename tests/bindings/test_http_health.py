@@ -97,6 +97,20 @@ async def test_one_pair_of_files_secures_both_doors(ca: trustme.CA, tls: Tls) ->
 
 
 @pytest.mark.req("SECR-06")
+async def test_tls_1_2_has_no_cbc(ca: trustme.CA, tls: Tls) -> None:
+    async with house(Stage().agent, tls=tls) as server:
+        for ciphers, speaks in (("ECDHE+AESGCM", True), ("ECDHE+CHACHA20", True), ("ECDHE+AES:!AESGCM:!AESCCM", False)):
+            context = client(ca)
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+            context.set_ciphers(ciphers)
+            if speaks:
+                assert (await once(port_of(server), get("/healthz"), tls=context)).status == 200
+            else:
+                with pytest.raises((ssl.SSLError, ConnectionResetError)):
+                    await once(port_of(server), get("/healthz"), tls=context)
+
+
+@pytest.mark.req("SECR-06")
 async def test_old_versions_of_tls_and_strangers_are_not_spoken_to(ca: trustme.CA, tls: Tls) -> None:
     old = client(ca)
     old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED

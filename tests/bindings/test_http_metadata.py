@@ -13,10 +13,9 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Extension
-from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
 from tests.support import world
 from tests.support.doors import http_door
-from tests.support.house import ChannelUpstream
+from tests.support.house import FORWARDED, ChannelOptions, ChannelUpstream, GatewayOptions
 from tests.support.http import SEND, Answer, get, once, post
 from tests.support.stage import Stage
 
@@ -206,7 +205,7 @@ async def test_headers_become_metadata_and_metadata_headers() -> None:
         assert (metadata["tracestate"], metadata["baggage"], metadata["x-request-id"]) == ("a=b", "c=d", "r-1")
         assert metadata["grpcgateway-user-agent"] == "curl/8"
         assert metadata["grpcgateway-accept-language"] == "de"
-        assert metadata["grpcgateway-host"] == "a.example"
+        assert metadata["grpcgateway-host"] == "localhost"
         assert not any("cookie" in name or "x-unlisted" in name or "forwarded-for" in name for name in metadata)
         assert heard.left == [pytest.approx(30, abs=5)]  # the default for reads
         assert answer.headers.getall("Grpc-Metadata-x-team") == ["red", "blue"]
@@ -220,7 +219,7 @@ async def test_what_is_forwarded_is_a_setting() -> None:
     async with echo() as heard, before(heard, options) as port:
         await once(port, get("/tasks/t", "X-Team: red", "Cookie: a=b", "Authorization: Bearer T", "Accept: */*"))
         sent = {name: value for name, value in heard.sent if name != "user-agent"}
-        assert sent == {"x-team": "red", "cookie": "a=b", "grpcgateway-host": "a.example"}
+        assert sent == {"x-team": "red", "cookie": "a=b", "grpcgateway-host": "localhost"}
 
 
 @pytest.mark.req("DOOR-10")
@@ -271,7 +270,7 @@ async def test_as_many_headers_as_are_let_in_reach_the_server(
     """A name costs a gRPC server more than the door reckons; all the same there is room for all that it lets in."""
     opened, _ = open_world
     names = [f"grpc-metadata-{number:02}: " for number in range(count)]
-    room = 12 * 1024 - len("Host: a.example\r\n") - sum(len(name) + 2 for name in names)
+    room = 12 * 1024 - len("Host: localhost\r\n") - sum(len(name) + 2 for name in names)
     filled = [name + "a" * (room // count) for name in names]
     assert (await once(port_of(opened), get("/tasks", *filled))).status == 200
     answer = await once(port_of(opened), get("/tasks", *filled, "X-One-More: " + "a" * count))

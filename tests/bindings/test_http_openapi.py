@@ -8,11 +8,9 @@ import pytest
 from google.rpc import code_pb2, status_pb2
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, StatusError
-from a2a_server.protocol.options import ChannelOptions
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
-from tests.support.house import ChannelUpstream
+from tests.support.house import A2AError, ChannelOptions, ChannelUpstream, Reason, StatusError
 from tests.support.http import get, once
 
 PAGE = get("/openapi.json")

@@ -13,12 +13,11 @@ from google.rpc import code_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.records import Entry
-from a2a_server.protocol.errors import A2AError, Reason
 from tests.support import world
 from tests.support.door_upstream import event
 from tests.support.doors import Door, http_door, upstream_for
 from tests.support.errors_table import CODES, NAMES, ROWS, STANDARD, Codes, Row
-from tests.support.house import Call
+from tests.support.house import A2AError, Call, Reason
 from tests.support.http import get, once, post
 from tests.support.stage import Stage
 from tests.support.yielding import Batches, yielding

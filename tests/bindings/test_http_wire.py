@@ -219,6 +219,83 @@ async def test_a_client_that_waits_for_a_word_gets_it(port: int) -> None:
         assert (answer.status, answer.headers["Connection"]) == (404, "close")
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (post("/nope"), 404),
+        (post("/message:send", SEND, "Content-Type: text/plain"), 400),
+        (post("/", SEND, "Content-Type: text/plain"), 200),  # with an error of JSON-RPC
+        (post("/message:send", SEND, "Accept: text/html"), 406),
+        (post("/message:send", SEND, "Content-Encoding: gzip"), 415),
+        (post("/message:send", SEND, "Origin: https://evil.example"), 403),
+        (get("/message:send", "Content-Length: 999999999", "Content-Type: application/json", verb="POST"), 413),
+        (post("/message:send", verb="PUT"), 405),
+    ],
+)
+async def test_who_is_refused_before_the_body_is_not_asked_for_it(port: int, head: bytes, status: int) -> None:
+    """RFC 9110, 10.1.1: the final status at once."""
+    async with wire(port) as connection:
+        expecting = head.removesuffix(SEND)[:-2] + b"Expect: 100-Continue\r\n\r\n"
+        answer = await connection.ask(expecting)
+        assert (answer.status, answer.headers["Connection"]) == (status, "close")
+        assert await connection.ended() == b""
+
+
+@pytest.mark.parametrize("expected", ["200-ok", "100-continue, more", '100-continue;x="y"', "x"])
+async def test_other_expectations_are_not_met(port: int, expected: str) -> None:
+    expect = f"Expect: {expected}"
+    for request in (post("/message:send", SEND, expect), get("/tasks", expect), post("/v1/message:send", SEND, expect)):
+        answer = await once(port, request)
+        assert (answer.status, answer.reason) == (417, "EXPECTATION_FAILED")
+        assert answer.json["error"]["message"] == f'Expect may be 100-continue; it is "{expected}".'
+    for path in ("/", "/draft"):
+        async with house(Stage().agent, gateway={"profiles": ["draft"]}) as server:
+            answer = await once(port_of(server), post(path, SEND, expect))
+            assert (answer.status, answer.json["error"]["code"]) == (417, -32600)
+
+
+async def test_clients_of_http_1_0_know_no_100(port: int) -> None:
+    request = post("/message:send", SEND, "Expect: 100-continue", version="1.0")
+    async with wire(port) as connection:
+        await connection.send(request[: -len(SEND)])
+        await asyncio.sleep(0.05)
+        assert (await connection.ask(SEND)).status == 200
+
+
+@pytest.mark.parametrize("body", [b"3\r\n{} \r\n0\r\n\r\n", b"0\r\n\r\n"])
+@pytest.mark.parametrize("more", [(), ("Content-Length: 5",)])
+async def test_chunks_and_http_1_0_end_the_connection(port: int, body: bytes, more: tuple[str, ...]) -> None:
+    """RFC 9112, 6.1: nobody knows which of the two ends the request."""
+    fields = ("Connection: keep-alive", "Transfer-Encoding: chunked", "Content-Type: application/json", *more)
+    for verb, path in (("POST", "/message:send"), ("POST", "/"), ("GET", "/healthz")):
+        async with wire(port) as connection:
+            answer = await connection.ask(get(path, *fields, verb=verb, version="1.0") + body + get("/healthz"))
+            assert answer.status == (200 if path == "/" and not more else 400)
+            assert await connection.ended() == b""
+
+
+async def test_no_error_text_becomes_a_request() -> None:
+    """An unknown method is told with the body before it: `POST ` there and a path here must not add up."""
+    async with house(Stage().agent) as server:
+        port = port_of(server)
+        sent = await once(port, post("/message:send", SEND[:-1] + b',"metadata":{"skill":"ask"}}'))
+        task_id = str(sent.json["task"]["id"])
+        before = sent.json["task"]["status"]["state"]
+        assert before == "TASK_STATE_INPUT_REQUIRED"
+        smuggled = f" /tasks/{task_id}:cancel HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".encode()
+        first = get("/healthz", "Content-Length: 5") + b"POST "
+        for _ in range(50):
+            async with wire(port) as connection:
+                assert (await connection.ask(first + smuggled)).status == 400  # aiohttp drops what came before a fault
+                assert await connection.ended() == b""
+            async with wire(port) as connection:  # and bit by bit
+                await connection.send(first)
+                assert (await connection.answer()).json == {"status": "alive"}
+                assert (await connection.ask(smuggled)).status == 400
+                assert await connection.ended() == b""
+        assert (await once(port, get(f"/tasks/{task_id}"))).json["status"]["state"] == before
+
+
 async def test_who_is_still_sending_gets_the_time_to_see_the_answer(port: int) -> None:
     """Closed at once, the connection would be reset, and the answer with it (RFC 9112, 9.6)."""
     request = post("/nope", b"0123456789")

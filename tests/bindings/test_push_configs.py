@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.ports.authenticator import ANONYMOUS
+from a2a_server.ports.push import PushConfig
 from a2a_server.ports.store import Store
+from tests.bindings.actors import until
+from tests.support.deliveries import Pigeonhole, deliver
+from tests.support.door_draft import beside, draft_serving
+from tests.support.door_draft import request as draft_request
+from tests.support.door_old import request as old_request
+from tests.support.door_old import say as old_say
 from tests.support.house import MOST_CONFIGS, Scope
 from tests.support.stage import Stage
-from tests.support.world import Refusal, World, refused, say, serving
+from tests.support.world import ByHeader, Refusal, World, as_user, refused, say, serving
 
 URL = "https://example.com/hook"
 GONE = ("NOT_FOUND", "TASK_NOT_FOUND", "No such task.")
@@ -351,6 +360,127 @@ async def test_a_task_has_room_for_a_hundred_configs(store: Store) -> None:
         assert (await create(world, task.id, id="c007", url=f"{URL}/new")).url == f"{URL}/new"
         await delete(world, task.id, "c000")
         await create(world, task.id, id="fresh")
+
+
+class Silent(Pigeonhole):
+    """Receivers that do not say whether they want webhooks, until the test lets them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.let = asyncio.Event()
+
+    async def challenge(self, hook: PushConfig, owner: str) -> bool:
+        self.asked += 1
+        await self.let.wait()
+        return True
+
+
+@pytest.mark.req("SSRF-05", "LIMT-02")
+async def test_owners_share_how_many_receivers_are_asked_at_once(store: Store) -> None:
+    sender, ann = Silent(), as_user("ann")
+    delivery = deliver(sender, challenge=True, concurrency=2)
+    inline = {"task_push_notification_config": config()}
+    async with serving(Stage().agent, store=store, delivery=delivery, authenticator=ByHeader()) as world:
+        task = await world.send(say(skill="ask"), metadata=ann)
+
+        def put() -> Any:
+            return world.stub.CreateTaskPushNotificationConfig(config(task.id), metadata=ann)
+
+        def bring(user: str) -> Any:
+            return world.stub.SendMessage(say(skill="ask", configuration=inline), metadata=as_user(user))
+
+        waiting = [asyncio.ensure_future(call) for call in (put(), bring("ann"))]
+        await until(lambda: sender.asked == 2)
+        for call in (put(), bring("ann")):
+            assert told(await refused(call)) == (
+                "RESOURCE_EXHAUSTED",
+                "OVERLOADED",
+                "2 receivers are being asked whether they want webhooks. Try again later.",
+            )
+        waiting.append(asyncio.ensure_future(bring("bob")))
+        await until(lambda: sender.asked == 3)
+        sender.let.set()
+        await asyncio.gather(*waiting)
+        await asyncio.gather(put(), bring("ann"))
+
+
+FULL = "must not lead to example.com:443: 2 of your push configs do, and no more may. Delete one first"
+
+
+@pytest.mark.req("LIMT-01", "LIMT-02", "PUSH-03", "SEND-07")
+async def test_an_owner_has_so_many_configs_for_one_host(store: Store) -> None:
+    stage, ann = Stage(), as_user("ann")
+    delivery = deliver(Pigeonhole(), configs_per_host=2)
+    async with serving(stage.agent, store=store, delivery=delivery, authenticator=ByHeader()) as world:
+        first, second = [await world.send(say(skill="ask"), metadata=ann) for _ in range(2)]
+
+        async def put(task_id: str, user: str = "ann", **fields: Any) -> None:
+            request = config(task_id, **fields)
+            await world.stub.CreateTaskPushNotificationConfig(request, metadata=as_user(user))
+
+        def bring(user: str = "ann", **fields: Any) -> Any:
+            inline = {"task_push_notification_config": config(**fields)}
+            return world.stub.SendMessage(say(skill="ask", configuration=inline), metadata=as_user(user))
+
+        await put(first.id, id="a")
+        await put(second.id, id="b")
+        for user_fields in ({}, {"url": "https://EXAMPLE.com:443/other"}):
+            refusal = await refused(put(first.id, **user_fields))
+            assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+            assert (refusal.message, refusal.fields) == (f"url: {FULL}", {"url": FULL})
+        turns, field = len(stage.turns), "configuration.task_push_notification_config.url"
+        continued = say(task_id=first.id, configuration={"task_push_notification_config": config()})
+        for call in (bring(), world.stub.SendMessage(continued, metadata=ann)):
+            assert (await refused(call)).fields == {field: FULL}
+        assert len(stage.turns) == turns
+
+        await put(first.id, id="a", url=f"{URL}/new")  # in place of one that counts
+        await put(first.id, id="c", url="https://example.com:8443/")
+        assert (await refused(put(first.id, id="c"))).fields == {"url": FULL}  # it would move there
+        await bring("bob")
+        gone = pb.DeleteTaskPushNotificationConfigRequest(task_id=first.id, id="a")
+        await world.stub.DeleteTaskPushNotificationConfig(gone, metadata=ann)
+        await bring()
+        assert (await refused(bring())).fields == {field: FULL}
+
+
+@pytest.mark.only_through("rest", why="its gateway speaks all versions")
+@pytest.mark.req("LIMT-01", "LIMT-02")
+async def test_every_version_names_the_field_and_the_bound() -> None:
+    delivery = deliver(Pigeonhole(), configs_per_host=2)
+    async with draft_serving(Stage().agent, delivery=delivery, old_http={}) as (world, client):
+        old, task = beside(client), await world.send(say(skill="ask"))
+        for number in range(2):
+            await create(world, task.id, id=f"c{number}")
+        hook, path = {"pushNotificationConfig": {"url": URL}}, f"/v1/tasks/{task.id}/pushNotificationConfigs"
+        refusal = await refused(
+            world.old.CreateTaskPushNotificationConfig(
+                v03.CreateTaskPushNotificationConfigRequest(
+                    parent=f"tasks/{task.id}",
+                    config=v03.TaskPushNotificationConfig(push_notification_config=v03.PushNotificationConfig(url=URL)),
+                )
+            )
+        )
+        assert refusal.fields == {"config.push_notification_config.url": FULL}
+        inline = old_say(skill="ask", configuration={"pushNotificationConfig": {"url": URL}})
+        field = "pushNotificationConfig.url"
+        for answer, name in (
+            (await old.rest("POST", path, hook), field),
+            (await old.post(old_request("tasks/pushNotificationConfig/set", {"taskId": task.id, **hook})), field),
+            (await old.post(old_request("message/send", inline)), f"configuration.{field}"),
+            (await client.rest("POST", path, hook), field),
+            (
+                await client.post(
+                    draft_request("SetTaskPushNotificationConfig", {"parent": f"tasks/{task.id}", **hook})
+                ),
+                field,
+            ),
+        ):
+            assert answer.status == 429
+            assert "Retry-After" not in answer.headers
+            assert f"{name}: {FULL}" in str(answer.json)
+            assert "OVERLOADED" in str(answer.json)
 
 
 @pytest.mark.req("PUSH-03", "PUSH-13")

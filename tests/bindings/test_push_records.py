@@ -14,11 +14,10 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.ports.authenticator import ANONYMOUS, Caller
 from a2a_server.ports.store import Store
-from a2a_server.protocol.errors import A2AError
 from tests.support import old
 from tests.support.door_old import WHERE, Where, old_serving
 from tests.support.door_old import say as old_say
-from tests.support.house import Call, Core, Scope
+from tests.support.house import A2AError, Call, Core, Scope
 from tests.support.stage import Stage
 from tests.support.world import refused, say, serving
 

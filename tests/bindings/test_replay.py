@@ -39,9 +39,9 @@ from tests.bindings.actors import (
 )
 from tests.bindings.numbered import Numbered, numbers, on_the_wire, place, read, story, subscribe
 from tests.support.house import REPLAY, Limits, MemoryStore, SqliteStore, fold
+from tests.support.upstreams import KINDS, Kind, rpc
+from tests.support.upstreams import refused as refused_by
 from tests.support.world import ByHeader, as_user, kinds, say
-from tests.unit.gateway.upstreams import KINDS, Kind, rpc
-from tests.unit.gateway.upstreams import refused as refused_by
 
 NOW = {"return_immediately": True}
 

@@ -8,9 +8,8 @@ import grpc
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import echo
-from tests.support.house import Admission
+from tests.support.house import A2AError, Admission, Reason
 from tests.support.world import refused, say, serving
 
 

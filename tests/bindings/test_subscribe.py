@@ -33,7 +33,7 @@ from tests.bindings.actors import (
     until,
     waiting,
 )
-from tests.support.house import Limits, fold
+from tests.support.house import Limits, StreamOptions, fold
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
 NOW = {"return_immediately": True}
@@ -221,6 +221,18 @@ async def test_a_task_that_waits_for_its_turn_can_be_followed() -> None:
         assert (await anext(items)).task.status.state == SUBMITTED
         gate.open()
         assert kinds([item async for item in items]) == ["WORKING", "COMPLETED"]
+
+
+@pytest.mark.req("LIMT-02")
+async def test_other_tenants_give_nobody_more_streams() -> None:
+    gate, user = Gate(), as_user("ann")
+    async with serving(waiting(gate), authenticator=ByHeader(), streams=StreamOptions(per_caller=1)) as world:
+        first = world.stub.SendStreamingMessage(say(), metadata=user)
+        await anext(aiter(first))
+        refusal = await refused(anext(aiter(world.stub.SendStreamingMessage(say(tenant="north"), metadata=user))))
+        assert (refusal.code, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+        gate.open()
+        first.cancel()
 
 
 @pytest.mark.req("DURA-08")

@@ -38,8 +38,13 @@ class ByHand(Clock):
 
     def __init__(self) -> None:
         self.ms = START
+        self.off = 0
+        """So far is what it shows from the time that has passed."""
 
     def now_ms(self) -> int:
+        return self.ms + self.off
+
+    def steady_ms(self) -> int:
         return self.ms
 
     def pass_seconds(self, seconds: float) -> None:
@@ -77,6 +82,25 @@ async def test_a_question_has_a_time_to_be_answered(store: Store, stop: pb.TaskS
         assert late.history[-1].parts[0].text == "And?"
         await sweep(world)
         assert statuses(await log_of(world.core, task.id)).count("FAILED") == 1
+
+
+@pytest.mark.req("TIMO-01")
+@pytest.mark.parametrize("off", [-86_400_000, 86_400_000])
+async def test_a_clock_that_is_set_takes_no_time_away(off: int) -> None:
+    """Neither from a question that was asked before, nor from one that is asked afterwards."""
+    clock = ByHand()
+    async with serving(asking(), clock=clock, limits=limits()) as world:
+        before = await world.send(say())
+        clock.off = off
+        after = await world.send(say())
+        clock.pass_seconds(299.9)
+        await sweep(world)
+        for task in (before, after):
+            assert (await world.get(task.id)).status.state == INPUT
+        clock.pass_seconds(0.2)
+        await sweep(world)
+        states = {(await world.get(task.id)).status.state for task in (before, after)}
+        assert states == {INPUT, FAILED}  # the other one is as late as the clock is off
 
 
 @pytest.mark.req("TIMO-01")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import grpc
 import pytest
@@ -30,7 +31,15 @@ from tests.bindings.actors import (
     until,
     waiting,
 )
+from tests.support.door_draft import beside, draft_serving
+from tests.support.door_draft import request as draft_request
+from tests.support.door_draft import say as draft_say
+from tests.support.door_old import request as old_request
+from tests.support.door_old import say as old_say
+from tests.support.door_old import tell as old_tell
+from tests.support.effort import effort
 from tests.support.house import Limits
+from tests.support.old import tell as old_grpc_say
 from tests.support.world import ByHeader, World, as_user, kinds, refused, say, serving
 
 NOW = {"return_immediately": True}
@@ -129,6 +138,78 @@ async def test_a_full_queue_refuses_and_leaves_no_trace(store: Store) -> None:
         gate.open()
         await at_rest(world)
         assert (await world.send(say())).status.state == COMPLETED
+
+
+BUSY = "The server is busy: {} tasks are waiting already. Try again later."
+
+
+async def turned_away(world: World, user: str, waiting: int, **request: str) -> None:
+    """A send and a stream of this user are refused, while so many turns wait."""
+    message = say(configuration=NOW, **request)
+    for call in (
+        world.stub.SendMessage(message, metadata=as_user(user)),
+        world.stream(message, metadata=as_user(user)),
+    ):
+        refusal = await refused(call)
+        assert (refusal.code, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+        assert refusal.message == BUSY.format(waiting)
+
+
+@pytest.mark.req("AGNT-04", "LIMT-02", "ERRS-06")
+@pytest.mark.parametrize("_", range(effort(1, everything=20)))
+async def test_an_owner_who_fills_the_queue_keeps_nobody_out(store: Store, _: int) -> None:
+    turns = OneByOne()
+    bounds = limits(running_turns=1, waiting_turns=4)
+    async with serving(turns.agent, store=store, limits=bounds, authenticator=ByHeader()) as world:
+        slots = world.core.services.slots
+        tasks = await turns.begin(world, "a1", "a2", "a3", "a4", "a5", user="ann")
+        await until(lambda: slots.waiting == 4)
+        await turned_away(world, "ann", 4)
+        await turned_away(world, "ann", 4, tenant="another")
+        await turns.begin(world, "b1", "b2", user="bob")
+        await until(lambda: slots.waiting == 6)
+        await turned_away(world, "bob", 6)
+        await turns.begin(world, "c1", user="cid")
+        await until(lambda: slots.waiting == 7)
+        await turned_away(world, "cid", 7)
+
+        await world.stub.CancelTask(pb.CancelTaskRequest(id=tasks[2].id), metadata=as_user("ann"))
+        assert slots.waiting == 6
+        for name in ("a1", "a2", "b1", "c1", "a4", "b2", "a5"):
+            await until(lambda: slots.running == 1 and turns.started[-1] == name)  # noqa: B023 - waited for at once
+            await turns.end(name)
+        await at_rest(world)
+        assert turns.started == ["a1", "a2", "b1", "c1", "a4", "b2", "a5"]
+        assert (slots.running, slots.waiting) == (0, 0)
+
+
+@pytest.mark.only_through("rest", why="its gateway speaks all versions")
+@pytest.mark.req("AGNT-04", "LIMT-02", "ERRS-06")
+async def test_every_version_is_told_that_the_queue_is_full() -> None:
+    turns = OneByOne()
+    parts: Any = {"limits": limits(running_turns=1, waiting_turns=1), "authenticator": ByHeader(), "old_http": {}}
+    async with draft_serving(turns.agent, **parts) as (world, client):
+        await turns.begin(world, "a1", "a2", user="ann")
+        await until(lambda: world.core.services.slots.waiting == 1)
+        old, text = beside(client), BUSY.format(1)
+        refusal = await refused(world.old.SendMessage(old_grpc_say(), metadata=as_user("ann")))
+        assert (refusal.code.name, refusal.reason, refusal.message) == ("RESOURCE_EXHAUSTED", "OVERLOADED", text)
+        answers = [
+            await old.rest("POST", "/v1/message:send", old_tell(), x_user="ann"),
+            await old.post(old_request("message/send", old_say()), x_user="ann"),
+            await client.rest("POST", "/v1/message:send", draft_say(), x_user="ann"),
+            await client.post(draft_request("SendMessage", draft_say()), x_user="ann"),
+        ]
+        for answer in answers:
+            assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+            assert text in str(answer.json)
+            assert "OVERLOADED" in str(answer.json)
+        assert (
+            await old.rest("POST", "/v1/message:send", old_tell("b", configuration={"blocking": False}), x_user="bob")
+        ).status == 200
+        for name in ("a1", "a2", "b"):
+            await turns.end(name)
+        await at_rest(world)
 
 
 @pytest.mark.req("AGNT-04", "CANC-01")

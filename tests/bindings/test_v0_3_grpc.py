@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.ports.store import Store
 from tests.bindings.actors import COMPLETED, Gate, waiting
-from tests.support.house import Limits, OldOptions
+from tests.support.house import LegacyOptions, Limits
 from tests.support.old import NOW, RPCS, every_old_call, get, kinds, send, stream, subscribe, tell, texts
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, as_user, say, serving
@@ -113,7 +113,7 @@ async def test_a_send_waits_if_it_says_so(
     waits: bool,  # noqa: FBT001 - as above
 ) -> None:
     gate = Gate()
-    async with serving(waiting(gate), old_options=OldOptions(wait_unasked=wait_unasked)) as world:
+    async with serving(waiting(gate), old_options=LegacyOptions(wait="always" if wait_unasked else "auto")) as world:
         request = tell()
         request.ClearField("configuration")
         if configuration is not None:
@@ -169,7 +169,7 @@ async def test_files_come_and_go_as_text_or_as_they_are(raw: bool) -> None:  # n
         v03.Part(file=v03.FilePart(file_with_bytes=base64.b64encode(FILE), mime_type="text/plain", name="text")),
         v03.Part(file=v03.FilePart(file_with_uri="https://example.com/f", mime_type="text/plain")),
     ]
-    async with serving(stage.agent, old_options=OldOptions(raw_files=raw)) as world:
+    async with serving(stage.agent, old_options=LegacyOptions(raw_files=raw)) as world:
         task = await send(world, tell(content=content, skill="bare"))
         stored = await world.get(task.id)
     parts = stored.history[0].parts

@@ -12,7 +12,6 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import INPUT_REQUESTS
 from a2a_server.ports.store import Store
-from a2a_server.protocol.names import MEMBERS_URI
 from tests.bindings.actors import COMPLETED, INPUT
 from tests.support import old
 from tests.support.door_old import WHERE, OldClient, Where, old_serving, say, texts
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.only_through("grpc", why="the doors of 0.3 are opened h
 
 SECRET = "s3cr3t-0f-th3-d0or"
 URI = INPUT_REQUESTS.uri
-EXTRAS = {"x_a2a_extensions": MEMBERS_URI}
+EXTRAS = {"x_a2a_extensions": "urn:a2a-server:input-request-members:v1"}
 
 
 def result(request_id: str, value: Any) -> dict[str, Any]:

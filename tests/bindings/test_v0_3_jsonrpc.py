@@ -10,7 +10,7 @@ import pytest
 from a2a_server.agents import Extension
 from tests.bindings.actors import Gate, begun, waiting
 from tests.support.door_old import WHERE, Where, extended, kinds, old_serving, say, texts
-from tests.support.house import MOST_CONFIGS
+from tests.support.house import MOST_CONFIGS, LegacyOptions
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
 
@@ -108,7 +108,7 @@ async def test_a_send_waits_unless_it_says_otherwise(configuration: Any, waits: 
 @pytest.mark.req("BLK-04")
 async def test_an_operator_may_choose_that_sends_do_not_wait(where: Where) -> None:
     gate = Gate()
-    async with old_serving(waiting(gate), where, old_http={"legacy_waits": False}) as (_, client):
+    async with old_serving(waiting(gate), where, old_http={"old": LegacyOptions(wait="never")}) as (_, client):
         assert (await client.call("message/send", say()))["status"]["state"] in {"submitted", "working"}
         told = (await client.told("POST", "/v1/message:send", say()))["task"]
         assert told["status"]["state"] in {"submitted", "working"}

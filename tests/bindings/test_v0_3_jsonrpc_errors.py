@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.test_http_errors import Refusing, RefusingLate
 from tests.support.door_old import WHERE, Where, old_gateway, old_serving, request, say, tell
 from tests.support.errors_table import NAMES, ROWS, STANDARD, Row
+from tests.support.house import A2AError, Reason
 from tests.support.stage import Stage
 
 MESSAGES = {

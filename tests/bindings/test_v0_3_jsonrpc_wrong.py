@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.agents import Violation
 from tests.bindings.test_http_errors import Refusing
 from tests.bindings.test_v0_3_jsonrpc_errors import HOOK, METHODS, PARAMS
 from tests.support.door_old import WHERE, Where, old_gateway, old_serving, say
 from tests.support.door_upstream import Scripted
+from tests.support.house import A2AError, Reason
 from tests.support.stage import Stage
 
 

@@ -7,10 +7,9 @@ from urllib.parse import quote
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_old import WHERE, Where, extended, kinds, old_serving, say, tell, texts
 from tests.support.doors import OPTIONS
-from tests.support.house import CallRules, Tenants
+from tests.support.house import CallRules, GatewayOptions, Tenants
 from tests.support.stage import Stage
 from tests.support.world import ByHeader
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.agents import Violation
 from tests.bindings.test_http_errors import Refusing
 from tests.support.door_old import OldClient, old_gateway, say, tell
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
+from tests.support.house import A2AError, Reason
 from tests.support.http import get, once
 
 HOOK = {"url": "https://hooks.example/"}

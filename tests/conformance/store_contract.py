@@ -12,7 +12,7 @@ import pytest
 from a2a_server.ports.store import Store
 from tests.conformance.authors import Author, config
 from tests.conformance.store_lists import ListPromises
-from tests.conformance.store_push import ConfigPromises, DebtPromises, ParkingPromises, RoomPromises
+from tests.conformance.store_push import ConfigPromises, CountPromises, DebtPromises, ParkingPromises, RoomPromises
 from tests.conformance.store_receipts import ReceiptPromises
 from tests.conformance.store_tasks import TaskPromises, WritePromises
 from tests.conformance.store_traces import TracePromises
@@ -27,6 +27,7 @@ class StoreContract(
     ConfigPromises,
     DebtPromises,
     RoomPromises,
+    CountPromises,
     ParkingPromises,
     TracePromises,
     WritePromises,

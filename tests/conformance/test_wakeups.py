@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.ports.records import Entry
+from tests.support.house import LocalWakeups
 
 ENTRIES = [Entry.of(1, pb.StreamResponse()), Entry.of(2, pb.StreamResponse())]
 

@@ -237,6 +237,8 @@ def page(url: str) -> Any:
         ("SECRET_KEYS", "file:nowhere", "push.secret_keys (environment): the file 'nowhere' cannot be read"),
         ("PORTS", "443,nine", "push.ports = '443,nine' (environment): 'nine': must be a port"),
         ("ALLOW_NETWORKS", "10.0.0.0/99", "push.allow_networks = '10.0.0.0/99' (environment): '10.0.0.0/99': must be"),
+        ("NAT64_PREFIXES", "64:ff9b::/97", "must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits"),
+        ("NAT64_PREFIXES", "10.0.0.0/32", "must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits"),
         ("DENY_HOSTS", "a b", "push.deny_hosts = 'a b' (environment): 'a b': must name a host"),
         ("TRUST", "nowhere", "push.trust = 'nowhere' (environment): cannot be read: No such file"),
         ("TRUST", "text.pem", "push.trust = 'text.pem' (environment): is not a PEM file of certificates"),

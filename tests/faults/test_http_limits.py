@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from a2a_gateway.channel import ChannelUpstream
 from a2a_server.agents import Agent, Turn
 from a2a_server.serve import Server
-from tests.support.house import SLOW_READER_PATIENCE
+from tests.support.doors import http_door
+from tests.support.house import SLOW_READER_PATIENCE, ChannelOptions, GatewayOptions
 from tests.support.http import SEND, Answer, Wire, deaf, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 
@@ -50,6 +54,103 @@ async def test_a_large_body_is_refused_before_it_is_read(path: str) -> None:
                     assert await connection.ended() == b""
         rpc = await once(port, post("/", SEND + b" "))
         assert (rpc.status, rpc.json["error"]["code"]) == (413, -32600)
+
+
+PATHS = ("/message:send", "/message:stream", "/", "/v1/message:send", "/draft/v1/message:send", "/draft")
+OURS = {"tokens": [{"owner": "ann", "hash": "sha256:" + hashlib.sha256(b"ann-token").hexdigest()}]}
+KNOWN = "Authorization: Bearer ann-token"
+LARGE = SEND.replace(b"hello", b"h" * 20_000)
+
+
+@asynccontextmanager
+async def guarded(*, far: bool) -> AsyncIterator[int]:
+    """The port of a gateway to a server that knows its callers, in one process with it or not."""
+    gateway = GatewayOptions(profiles=("draft",))
+    async with house(Stage().agent, auth=OURS, gateway=asdict(gateway)) as server:
+        if not far:
+            yield port_of(server)
+            return
+        upstream = ChannelUpstream(ChannelOptions(addresses=(str(server.grpc),)))
+        try:
+            async with http_door(upstream, gateway, old=True) as door:
+                yield door.port
+        finally:
+            await upstream.close()
+
+
+async def turned_away(port: int, request: bytes) -> None:
+    async with wire(port) as connection:
+        answer = await connection.ask(request)
+        assert (answer.status, answer.headers["Connection"]) == (401, "close"), (request, answer)
+        assert await connection.ended() == b""
+
+
+@pytest.mark.req("AUTN-03", "DOOR-04")
+@pytest.mark.parametrize("far", [False, True])
+async def test_a_strangers_large_body_is_not_read(*, far: bool) -> None:
+    """The answer comes although nothing of the body has, whatever the stranger says about versions."""
+    said = [(), ("Authorization: Bearer wrong",)]
+    asked = [(path, more) for path in PATHS for more in said] + [(path, ("A2A-Version: 99",)) for path in PATHS[:3]]
+    async with guarded(far=far) as port:
+        requests = []
+        for path, more in asked:
+            fields = ("Content-Type: application/json", *more)
+            requests.append(get(path, *fields, f"Content-Length: {10**6}", verb="POST"))
+            chunked = get(path, *fields, "Transfer-Encoding: chunked", verb="POST")
+            requests.append(chunked + b"5\r\n[[[[[\r\n")
+        await asyncio.gather(*(turned_away(port, request) for request in requests))
+        answer = await once(port, post("/message:send", LARGE, KNOWN))
+        assert (answer.status, answer.json["task"]["status"]["state"]) == (200, "TASK_STATE_COMPLETED")
+        refused(await once(port, post("/message:send", SEND)), 401, "UNAUTHENTICATED", "")
+
+
+@pytest.mark.req("AUTN-03", "DOOR-04")
+async def test_a_strangers_body_is_not_parsed() -> None:
+    """Were it, the answer would be about the body."""
+    async with guarded(far=False) as port:
+        for path in ("/message:send", "/"):
+            answer = await once(port, post(path, b"[" * 20_000))
+            assert answer.status == 401
+        assert (await once(port, post("/message:send", b"[" * 20_000, KNOWN))).status == 400
+
+
+@pytest.mark.req("LIMT-01", "DOOR-04")
+@pytest.mark.parametrize("path", ["/message:send", "/", "/v1/message:send", "/draft/v1/message:send", "/draft"])
+async def test_a_body_with_too_many_values_is_413(path: str) -> None:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"metadata":{"a":[%b{}]}}}' % (b"{}," * 400)
+    async with house(Stage().agent, gateway={"max_json_values": 1000, "profiles": ["draft"]}) as server:
+        answer = await once(port_of(server), post(path, body))
+        assert answer.status == 413
+        assert b"too many values: at most 1000 are taken (gateway.max_json_values)" in answer.body
+
+
+@pytest.mark.req("LIMT-01", "DOOR-04")
+async def test_what_is_held_of_unfinished_bodies_is_bounded() -> None:
+    body = SEND + b" " * (48_000 - len(SEND))
+    head = post("/message:send", body).removesuffix(body)
+
+    async def begun(stack: AsyncExitStack, port: int, source: str, size: int) -> Wire:
+        connection = await stack.enter_async_context(wire(port, source=source))
+        await connection.send(head + body[:size])
+        await asyncio.sleep(0.05)
+        return connection
+
+    async with house(Stage().agent, gateway={"max_unfinished_bytes": 100_000}) as server, AsyncExitStack() as stack:
+        port = port_of(server)
+        first = await begun(stack, port, "127.0.0.1", 40_000)
+        answer = await (await begun(stack, port, "127.0.0.1", 20_000)).answer()
+        refused(answer, 429, "OVERLOADED", "at most 100000 bytes, and half of them from one address")
+        assert (answer.headers["Retry-After"], answer.headers["Connection"]) == ("1", "close")
+        await begun(stack, port, "127.0.0.2", 45_000)
+        third = await begun(stack, port, "127.0.0.3", 30_000)  # which is too much for all together
+        assert (await third.answer()).status == 429
+        rpc = await once(port, post("/", body).replace(body, body[:20_000]))
+        assert (rpc.status, rpc.json["error"]["code"]) == (429, -32012)
+        first.writer.close()
+        await asyncio.sleep(0.05)
+        assert (await once(port, post("/message:send"))).status == 200
+        again = await begun(stack, port, "127.0.0.1", 40_000)
+        assert (await again.ask(body[40_000:])).status == 200
 
 
 @pytest.mark.req("LIMT-01", "DOOR-04")
@@ -91,7 +192,7 @@ async def test_heads_far_beyond_the_bounds_are_refused_in_the_same_words(piece: 
 def padded(path: str, size: int, *fields: str) -> bytes:
     """A request whose headers have this size, none of them much of it."""
     own = [f"X-{number:02}: " for number in range(8)]
-    room = size - sum(len(line) + 2 for line in ("Host: a.example", *fields, *own))
+    room = size - sum(len(line) + 2 for line in ("Host: localhost", *fields, *own))
     own = [line + "a" * (room // 8 + (room % 8 if not number else 0)) for number, line in enumerate(own)]
     return get(path, *fields, *own)
 
@@ -133,7 +234,7 @@ async def test_deep_json_is_refused() -> None:
         deep = b'{"a":' * depth + b"1" + b"}" * depth
         return SEND.replace(b'"parts"', b'"metadata":%b,"parts"' % deep)
 
-    for settings, right, wrong in (({}, 20, (64, 50_000)), ({"max_depth": 10}, 5, (11,))):
+    for settings, right, wrong in (({}, 20, (64, 20_000)), ({"max_depth": 10}, 5, (11,))):
         deepest = str(settings.get("max_depth", 64))
         async with house(Stage().agent, gateway=settings) as server:
             port = port_of(server)
@@ -248,7 +349,7 @@ async def test_headers_that_trickle_are_408(before: bytes) -> None:
     async with house(Stage().agent, gateway=HASTY) as server, wire(port_of(server)) as connection:
         if before:
             assert (await connection.ask(before)).status == 200
-        for piece in (b"GET /healthz HTTP/1.1\r\n", b"Host: a\r\n", b"X-A: "):
+        for piece in (b"GET /healthz HTTP/1.1\r\n", b"Host: localhost\r\n", b"X-A: "):
             await connection.send(piece)
             await asyncio.sleep(0.02)
         answer = await connection.answer()

@@ -17,13 +17,12 @@ from aiohttp import web
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
-from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.ports.authenticator import ANONYMOUS
 from a2a_server.ports.push import ConfigFilter
 from a2a_server.ports.store import TaskQuery
 from tests.e2e.processes import serving
 from tests.support.effort import effort
-from tests.support.house import Scope, SqliteStore, TaskFilter
+from tests.support.house import Scope, SqlitePushAdmin, SqliteStore, TaskFilter
 from tests.support.receivers import Received, Receiver, receiver
 from tests.support.world import say
 

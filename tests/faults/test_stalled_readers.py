@@ -51,11 +51,12 @@ def stalled(stack: ExitStack, to: Gateway, task: str, number: int) -> socket.soc
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.connect(("127.0.0.1", urlsplit(to.url).port or 0))
     if number % 2:
-        client.sendall(f"GET /tasks/{task}:subscribe HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        client.sendall(f"GET /tasks/{task}:subscribe HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     else:
         call = {"jsonrpc": "2.0", "id": number, "method": "SubscribeToTask", "params": {"id": task}}
         body = json.dumps(call).encode()
-        head = f"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        fields = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        head = f"POST / HTTP/1.1\r\n{fields}\r\n\r\n"
         client.sendall(head.encode() + body)
     return client
 

@@ -120,6 +120,8 @@ async def test_a_file_of_the_first_schema_keeps_its_configs_and_what_they_are_ow
     assert await store.configs(ANN, author.task_id, "", 10) == [PushConfig(hook.config, "1.0", ())]
     (delivery,) = await store.claim_deliveries(0, 1, 10)
     assert (delivery.hook, delivery.number) == (hook, 2)
+    assert delivery.scope == ANN
+    assert [await store.count_configs(owner, delivery.host, 10) for owner in ("ann", "bob")] == [1, 0]
     younger = config(author.task_id, "d")._replace(version="0.3", schemes=("Basic",))
     await author.commit(author.write(chunk(3, "more"), configs=[younger]))
     assert await store.get_config(ANN, author.task_id, "d") == younger
@@ -171,6 +173,14 @@ def test_an_old_sqlite_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_file_system_without_shared_memory_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "_DURABLE", "")
     assert "which WAL mode needs" in refusal(path)
+
+
+@pytest.mark.long
+def test_a_file_that_another_program_keeps_locked_is_refused(path: Path) -> None:
+    open_and_close(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert "cannot be used: database is locked" in refusal(path)
 
 
 def test_a_refused_file_is_not_locked(path: Path) -> None:

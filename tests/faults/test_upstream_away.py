@@ -13,13 +13,12 @@ import pytest
 
 from a2a_gateway.upstream import CallContext, StreamItem
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.options import ChannelOptions
 from tests.e2e.processes import ROOT, Running
 from tests.e2e.processes import serving as process
 from tests.support.doors import OpenGateway, http_door
-from tests.support.house import ChannelUpstream
+from tests.support.house import ChannelOptions, ChannelUpstream
+from tests.support.upstreams import PLAIN, items, refused, rpc
 from tests.support.world import say
-from tests.unit.gateway.upstreams import PLAIN, items, refused, rpc
 
 AGENT = str(ROOT / "tests" / "support" / "victim.py")
 PATIENCE = 20.0

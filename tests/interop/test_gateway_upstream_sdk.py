@@ -24,11 +24,10 @@ from google.rpc import error_details_pb2 as details
 from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
-from a2a_server.protocol.options import ChannelOptions
 from tests.support.doors import http_door
-from tests.support.house import ChannelUpstream, WithCard
+from tests.support.house import ChannelOptions, ChannelUpstream, WithCard
+from tests.support.upstreams import CARD, items, refused, rpc
 from tests.support.world import kinds, say
-from tests.unit.gateway.upstreams import CARD, items, refused, rpc
 
 V1 = CallContext({"a2a-version": ("1.0",)})
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from a2a_server.domain.free_form import TOO_DEEP, too_deep
 from a2a_server.protocol.codec import NotJson, loads, wellknown
-from a2a_server.protocol.codec.faults import Faults
+from a2a_server.protocol.codec.faults import WRONG, note
 from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.json_v1 import V1
 from tests.support.effort import effort
-from tests.unit.gateway.codec.oracle import Refused, reading
-from tests.unit.gateway.codec.reference import canonical, written
-from tests.unit.gateway.codec.strategies import JSON, KINDS, NAMES, TEXTS, json_of, messages
+from tests.unit.protocol.codec.oracle import Refused, reading
+from tests.unit.protocol.codec.reference import canonical, written
+from tests.unit.protocol.codec.strategies import JSON, KINDS, NAMES, TEXTS, json_of, messages
 
 PER_KIND = settings(max_examples=effort(5, everything=15), deadline=None)
 
@@ -81,8 +81,8 @@ def test_free_values_may_be_as_deep_as_in_a_message(kind: Any, read: Any, leaf: 
 def faults_of(read: Any, value: Any, message: Message) -> list[tuple[str, str]]:
     try:
         read(value, message)
-    except Faults as faults:
-        return faults.found
+    except WRONG as error:
+        return note(None, "", "", value, error).found
     return []
 
 

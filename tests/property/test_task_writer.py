@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.adapters.memory import MemoryStore
-from a2a_server.domain.events import millis, reason_of, status_event, timestamp
+from a2a_server.domain.events import millis, reason_of
 from a2a_server.domain.lifecycle import STOPPING
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
@@ -18,7 +19,8 @@ from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.ports.records import Write
 from a2a_server.ports.store import StoredTask
-from tests.property.test_domain_folding import ANSWERS, CHUNKS, SAYINGS, STATES
+from tests.support.events import status_event
+from tests.unit.domain.test_reducer import ANSWERS, CHUNKS, SAYINGS, STATES
 
 TIMES = st.integers(0, 253_402_300_799_999)
 STATUSES = st.tuples(STATES, TIMES, SAYINGS).map(lambda told: status_event("t", "c", *told))
@@ -27,7 +29,7 @@ MESSAGE = pb.Message(message_id="m", task_id="t", context_id="c", role=pb.ROLE_U
 SUBMITTED = pb.Task(
     id="t",
     context_id="c",
-    status=pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED, timestamp=timestamp(7)),
+    status=pb.TaskStatus(state=pb.TASK_STATE_SUBMITTED, timestamp=Timestamp(nanos=7_000_000)),
     history=[MESSAGE],
 )
 SCOPE = Scope("", "ann")

@@ -21,8 +21,8 @@ from a2a_server.protocol.v0_3 import cards, messages
 from a2a_server.protocol.v0_3 import grpc_calls as calls
 from tests.property.dialects import within
 from tests.property.messages import JSON
-from tests.unit.gateway.codec.reference import canonical
-from tests.unit.gateway.codec.strategies import messages as arbitrary
+from tests.unit.protocol.codec.reference import canonical
+from tests.unit.protocol.codec.strategies import messages as arbitrary
 from tests.unit.protocol.spelling import KIND, KIND_REST
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ def up(legacy: v03.Message) -> pb.Message:
 
 
 def down(message: pb.Message) -> v03.Message:
-    return messages.downgrade_task(pb.Task(history=[message]), raw_files=False).history[0]
+    return messages.Downgrade().task(pb.Task(history=[message])).history[0]
 
 
 def some(always: dict[str, Any], /, **optional: Any) -> Objects:
@@ -153,7 +153,7 @@ ITEM = st.one_of(
 def test_streams_of_1_0(item: Json) -> None:
     response = ParseDict(item, pb.StreamResponse())
     theirs = write.stream_response(peer.to_compat_stream_response(response).result)
-    ours = messages.downgrade_item(response, raw_files=False, last=theirs.status_update.final)
+    ours = messages.Downgrade().item(response, last=theirs.status_update.final)
     assert bare(ours) == bare(theirs)
 
 
@@ -245,9 +245,7 @@ def test_the_end_of_a_stream_at_a_question_is_final_here_but_not_there() -> None
     status = pb.TaskStatus(state="TASK_STATE_INPUT_REQUIRED")
     item = pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(status=status))
     assert not write.stream_response(peer.to_compat_stream_response(item).result).status_update.final
-    assert messages.downgrade_item(
-        item, raw_files=False, last=True
-    ).status_update.final  # as 0.3's guide to streaming has it
+    assert messages.Downgrade().item(item, last=True).status_update.final  # as 0.3's guide to streaming has it
 
 
 def test_a_send_without_configuration_waits_there_but_not_here() -> None:

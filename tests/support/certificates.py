@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization as forms
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from a2a_server.transport.grpc_options import Tls
+from tests.support.house import Tls
 
 
 def self_signed(folder: Path, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> Tls:

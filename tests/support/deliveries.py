@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.sealing import Sealing
-from a2a_server.operations.push.push_options import Patience, PushOptions
+from a2a_server.agents import Violation
 from a2a_server.ports.push import Notice, Outcome, PushConfig, PushSender, Sealer
-from a2a_server.protocol.errors import Violation
 from a2a_server.serve.parts import forms_of
+from tests.support.house import Patience, PushOptions, Sealing
 
 DELIVERED = Outcome(delivered=True)
 
@@ -32,7 +31,7 @@ class Pigeonhole:
         self.notices.append(notice)
         return self.answer(notice)
 
-    async def challenge(self, hook: PushConfig) -> bool:
+    async def challenge(self, hook: PushConfig, owner: str) -> bool:
         return True
 
     def faults(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> Sequence[Violation]:

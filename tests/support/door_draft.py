@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_events import Event, events, loads
-from tests.support.door_old import GATEWAYS, WHERE, Answer, Where, named
+from tests.support.door_old import GATEWAYS, WHERE, Answer, OldClient, Where, named
 from tests.support.doors import OPTIONS, http_door
+from tests.support.house import GatewayOptions
 from tests.support.world import World, serving
 
 BASE = "/draft"
@@ -106,6 +106,11 @@ class DraftClient:
     def _asked(self, verb: str, path: str, body: Any, headers: Mapping[str, str]) -> Any:
         raw = {"data": body} if isinstance(body, bytes) else {} if body is ... else {"json": body}
         return self.session.request(verb, URL(self.base + path, encoded=True), headers=named(headers), **raw)
+
+
+def beside(client: DraftClient) -> OldClient:
+    """A client of 0.3 at the same door."""
+    return OldClient(client.session, client.base.removesuffix(BASE))
 
 
 def request(method: str, params: Any = ...) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError
+from tests.support.house import A2AError
 
 
 class Event(NamedTuple):
@@ -75,6 +75,9 @@ class Scripted:
         assert self.script is not None
         self.streams.append(Playing(self.script))
         return self.streams[-1]
+
+    async def identify(self, context: CallContext) -> None:
+        """Everybody may call."""
 
     async def ready(self) -> bool:
         return True

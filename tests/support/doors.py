@@ -21,7 +21,7 @@ from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from a2a_server.ports.store import Store
-from a2a_server.protocol.options import FORWARDED, ChannelOptions, GatewayOptions
+from a2a_server.protocol.options import FORWARDED, LEGACY_DEFAULT, ChannelOptions, GatewayOptions, LegacyOptions
 from a2a_server.transport.address import Address
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.pipeline import Pipeline
@@ -76,11 +76,11 @@ class OpenGateway:
 
 @asynccontextmanager
 async def http_door(
-    upstream: Upstream, options: GatewayOptions = OPTIONS, *, old: bool = False, **chosen: Any
+    upstream: Upstream, options: GatewayOptions = OPTIONS, *, old: bool | LegacyOptions = False, **chosen: Any
 ) -> AsyncIterator[OpenGateway]:
-    """Serve HTTP for the duration of the block; 0.3 is spoken if `old`."""
+    """Serve HTTP for the duration of the block; 0.3 is spoken if `old`, which may say how."""
     door = HttpDoor(Address("127.0.0.1", 0).listen("http"), options)
-    cards = Legacy() if old else None
+    cards = Legacy(old if isinstance(old, LegacyOptions) else LEGACY_DEFAULT) if old else None
     config = GatewayConfig(base=f"http://127.0.0.1:{door.port}", options=options, legacy_cards=cards, **chosen)
     app = create_app(upstream, config)
     try:

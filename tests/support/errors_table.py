@@ -36,7 +36,7 @@ class Row:
     def jsonrpc_http_of(self, codes: Codes) -> int:
         """JSON-RPC's errors ride on 200, but for those that are about the exchange (CONF-51)."""
         http = self.http_of(codes)
-        return http if self.domain == OURS and http in (401, 403, 408, 413, 429, 431, 503) else 200
+        return http if self.domain == OURS and http in (401, 403, 408, 413, 417, 421, 429, 431, 503) else 200
 
 
 ROWS = (
@@ -67,6 +67,8 @@ ROWS = (
     Row("BODY_TOO_LARGE", -32600, "RESOURCE_EXHAUSTED", 413),
     Row("URI_TOO_LONG", -32600, "INVALID_ARGUMENT", 414),
     Row("ENCODING_NOT_SUPPORTED", -32600, "INVALID_ARGUMENT", 415),
+    Row("EXPECTATION_FAILED", -32600, "INVALID_ARGUMENT", 417),
+    Row("MISDIRECTED_REQUEST", -32600, "PERMISSION_DENIED", 421),
     Row("HEADERS_TOO_LARGE", -32600, "RESOURCE_EXHAUSTED", 431),
 )
 NAMES = [row.reason for row in ROWS]

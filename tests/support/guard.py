@@ -10,7 +10,7 @@ from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import INPUT_REQUESTS, Agent, Turn, tool_result_part
-from a2a_server.domain.input_requests import InputRequest, open_request
+from tests.support.house import InputRequest, open_request
 from tests.support.world import say
 
 

@@ -14,9 +14,9 @@ import orjson
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from a2a_server.agents import Agent
-from a2a_server.operations.limits import Limits
 from a2a_server.serve import Server, running
 from a2a_server.settings import Settings
+from tests.support.house import Limits
 
 PATIENCE = 10.0
 SEND = b'{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
@@ -96,10 +96,13 @@ class Wire:
 
 
 @asynccontextmanager
-async def wire(port: int, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[Wire]:
-    """Connect for the duration of the block."""
+async def wire(
+    port: int, *, host: str = "127.0.0.1", source: str = "", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Wire]:
+    """Connect for the duration of the block, from the address `source`."""
+    name, local = "localhost" if tls else None, (source, 0) if source else None
     reader, writer = await asyncio.open_connection(
-        host, port, ssl=tls, server_hostname="localhost" if tls else None, limit=2**20
+        host, port, ssl=tls, server_hostname=name, local_addr=local, limit=2**20
     )
     try:
         yield Wire(reader, writer)
@@ -128,7 +131,7 @@ async def deaf(port: int) -> AsyncIterator[socket.socket]:
 
 
 def get(path: str, *fields: str, verb: str = "GET", version: str = "1.1") -> bytes:
-    lines = [f"{verb} {path} HTTP/{version}", "Host: a.example", *fields, "", ""]
+    lines = [f"{verb} {path} HTTP/{version}", "Host: localhost", *fields, "", ""]
     return "\r\n".join(lines).encode("latin-1")
 
 

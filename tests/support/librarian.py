@@ -12,12 +12,10 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.upstream import Answer, CallContext, Upstream, UpstreamAnswer
-from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import ChannelOptions, GatewayOptions
 from tests.support.door_upstream import Event, Playing
 from tests.support.doors import OpenGateway, http_door
+from tests.support.house import A2AError, ChannelOptions, ChannelUpstream, GatewayOptions, Reason
 from tests.unit.gateway.scratch.library import library
 
 Where = Literal["here", "far"]
@@ -58,6 +56,9 @@ class Librarian:
                 yield (event,)
 
         return Playing(script)
+
+    async def identify(self, context: CallContext) -> None:
+        """Everybody may call."""
 
     async def ready(self) -> bool:
         return True

@@ -15,11 +15,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from multidict import CIMultiDictProxy
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.defaults import SystemClock
-from a2a_server.adapters.webhook import WebhookSender
-from a2a_server.domain.hosts import Addresses
-from a2a_server.domain.webhooks import Policy
 from a2a_server.ports.push import Notice, PushConfig
+from tests.support.house import Addresses, SystemClock, WebhookSender
+from tests.support.house import WebhookPolicy as Policy
 
 HERE = Policy(addresses=Addresses.of(loopback=True))
 BODY = b'{"statusUpdate":{"taskId":"t-41"}}'

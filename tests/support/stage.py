@@ -7,6 +7,7 @@ from typing import Any
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
+from a2a_server.ports.clock import Clock
 
 
 class Stage:
@@ -67,7 +68,7 @@ class Stage:
         return turn.text
 
 
-class HandClock:
+class HandClock(Clock):
     """A clock that moves when it is told to."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:

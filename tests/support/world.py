@@ -23,9 +23,7 @@ from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.store import Store
-from a2a_server.protocol.options import GatewayOptions
-from a2a_server.protocol.v0_3.messages import DEFAULT
-from a2a_server.protocol.v0_3.messages import Options as OldOptions
+from a2a_server.protocol.options import LEGACY_DEFAULT, GatewayOptions, LegacyOptions
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
@@ -108,7 +106,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     answer_by_reference: bool = False,
     through: Door | None = None,
     http_options: GatewayOptions = OPTIONS,
-    old_options: OldOptions = DEFAULT,
+    old_options: LegacyOptions = LEGACY_DEFAULT,
     old_http: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[World]:
     """Run a server for the duration of the block; drained and closed afterwards.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Self
 
-from a2a_server.operations.call import Call, Entries, Sink
+from tests.support.house import Call, Entries, Sink
 
 Batches = AsyncGenerator[Entries, None]
 

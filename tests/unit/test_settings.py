@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from a2a_server.operations.limits import Limits
+from a2a_server.protocol.options import LegacyOptions
 from a2a_server.settings import Settings, SettingsError, load
 from a2a_server.settings.sources import known
-from a2a_server.transport.grpc_options import GrpcOptions, LegacyOptions, StreamOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions, Tls
 
 HASH = "sha256:" + "0a" * 32
 
@@ -314,12 +315,14 @@ LISTS = {
     "gateway.cors_origins": "names",
     "gateway.forward_headers": "names",
     "gateway.forward_well_known": "names",
+    "gateway.hosts": "names",
     "gateway.profiles": "names",
     "gateway.trusted_proxies": "names",
     "push.allow_hosts": "names",
     "push.allow_networks": "names",
     "push.deny_hosts": "names",
     "push.deny_networks": "names",
+    "push.nat64_prefixes": "names",
     "push.ports": "names",
     "push.secret_keys": "keys",
     "push.signing_keys": "keys",

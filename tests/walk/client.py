@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import queue
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,15 +26,17 @@ OLD_HELLO = {"messageId": "m", "role": "user", "kind": "message", "parts": [{"ki
 
 
 class Http:
-    """One connection that is kept open."""
+    """One connection that is kept open. Head and body are sent at once, as most clients do."""
 
     def __init__(self, port: int) -> None:
-        self._connection = HTTPConnection("127.0.0.1", port, timeout=30)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
 
     def post(self, path: str, body: object, version: str) -> HTTPResponse:
-        headers = {"Content-Type": "application/json", "A2A-Version": version}
-        self._connection.request("POST", path, json.dumps(body), headers)
-        answer = self._connection.getresponse()
+        text = json.dumps(body)
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nA2A-Version: {version}"
+        self._socket.sendall(f"{head}\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+        answer = HTTPResponse(self._socket)
+        answer.begin()
         assert answer.status == 200, answer.read()
         return answer
 

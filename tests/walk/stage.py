@@ -21,7 +21,7 @@ from tests.walk.record import ROOT, Recorder, Walk
 
 KINDS = ("rest-send", "grpc-send", "grpc-stream", "0.3-send", "event", "gateway-send")
 WARM = 12
-RECORDED = 5
+RECORDED = 8
 PAUSE = 0.2
 """How long a call's last work may take, such as what becomes of a receiver's answer to a webhook."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
-from a2a_server.ports.push import ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import MESSAGE, Write
 
 _DueTime = tuple[int, int]
@@ -39,6 +39,11 @@ class ConfigRow:
     why: str = ""
     delivered: int = 0
     failed: int = 0
+
+    @property
+    def lane(self) -> tuple[str, str]:
+        """Whose deliveries to which host."""
+        return self.scope.owner, self.host
 
     @property
     def hook(self) -> PushConfig:
@@ -73,8 +78,10 @@ class Deliveries:
     """Which configs are due. A config has one delivery at a time, and those that have waited longest come first."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, list[_DueTime]] = {}
-        """The due times of each host's configs, in order. Hosts take turns in the order of this dict."""
+        self._lanes: dict[tuple[str, str], list[_DueTime]] = {}
+        """The due times of each lane's configs, in order. Lanes take turns in the order of this dict."""
+        self._known: dict[tuple[str, str], dict[int, ConfigRow]] = {}
+        """The configs of each lane by serial number, those included that have nothing to send any more."""
         self._due: dict[int, ConfigRow] = {}
         self._parked: dict[int, ConfigRow] = {}
 
@@ -95,14 +102,14 @@ class Deliveries:
 
     def _set_due(self, config: ConfigRow, due_ms: int | None) -> None:
         if config.due_ms is not None:
-            line = self._hosts[config.host]
+            line = self._lanes[config.lane]
             del line[bisect_left(line, (config.due_ms, config.serial))]
             if not line:
-                del self._hosts[config.host]
+                del self._lanes[config.lane]
             del self._due[config.serial]
         config.due_ms = due_ms
         if due_ms is not None:
-            insort(self._hosts.setdefault(config.host, []), (due_ms, config.serial))
+            insort(self._lanes.setdefault(config.lane, []), (due_ms, config.serial))
             self._due[config.serial] = config
 
     def _start_over(self, config: ConfigRow) -> None:
@@ -112,40 +119,56 @@ class Deliveries:
         if config.claimed_until_ms is None:
             self._set_due(config, config.served_ms if config.pending else None)
 
+    def know(self, config: ConfigRow) -> None:
+        self._known.setdefault(config.lane, {})[config.serial] = config
+
+    def count(self, lane: tuple[str, str], limit: int, is_over: Callable[[str], bool]) -> int:
+        """How many configs of a lane have something to send. `is_over` says whether a task is finished."""
+        known = self._known.get(lane, {})
+        for config in [config for config in known.values() if not config.pending and is_over(config.task_id)]:
+            del known[config.serial]
+        return min(limit, sum(config.parked_ms is None for config in known.values()))
+
     def replaced(self, config: ConfigRow, host: str) -> None:
         """A config was replaced. An attempt that is running for the old one has no claim on the new one."""
         self._set_due(config, None)
+        self._known[config.lane].pop(config.serial, None)
         config.host, config.claimed_until_ms = host, None
+        self.know(config)
         self._start_over(config)
 
     def forget(self, config: ConfigRow) -> None:
-        """A config was deleted."""
         self._set_due(config, None)
+        self._known[config.lane].pop(config.serial, None)
         self._parked.pop(config.serial, None)
 
     # -- claims
 
     def next_due(self) -> int | None:
-        return min((line[0][0] for line in self._hosts.values()), default=None)
+        return min((line[0][0] for line in self._lanes.values()), default=None)
 
-    def claim(self, now_ms: int, until_ms: int, limit: int, limits: HostLimits) -> Sequence[Delivery]:
+    def claim(self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None) -> Sequence[Delivery]:
         deliveries: list[Delivery] = []
-        for host in list(self._hosts):
+        for lane in list(self._lanes):
             if len(deliveries) == limit:
                 break
-            self._hosts[host] = self._hosts.pop(host)  # the next claim begins with the others
-            deliveries += self._claim_of(host, now_ms, until_ms, min(limit - len(deliveries), limits.of(host)))
+            self._lanes[lane] = self._lanes.pop(lane)  # the next claim begins with the others
+            room = limits.room(*lane) if limits else limit
+            for delivery in self._claim_of(lane, now_ms, until_ms, min(limit - len(deliveries), room)):
+                deliveries.append(delivery)
+                if limits:
+                    limits.take(*lane)
         return deliveries
 
-    def _claim_of(self, host: str, now_ms: int, until_ms: int, limit: int) -> Iterator[Delivery]:
-        line = self._hosts[host]
+    def _claim_of(self, lane: tuple[str, str], now_ms: int, until_ms: int, limit: int) -> Iterator[Delivery]:
+        line = self._lanes[lane]
         due = line[: max(0, min(limit, bisect_left(line, (now_ms + 1, 0))))]
         for _, serial in due:
             config = self._due[serial]
             self._set_due(config, until_ms)
             config.claimed_until_ms, config.served_ms = until_ms, now_ms
             number, trace = next(iter(config.pending.items()))
-            failed = config.attempts, until_ms, host, config.failing_ms
+            failed = config.attempts, until_ms, config.host, config.failing_ms
             yield Delivery(config.scope, config.task_id, number, config.hook, *failed, trace)
 
     def finish(self, config: ConfigRow | None, delivery: Delivery, failure: FailedAttempt | None) -> bool:

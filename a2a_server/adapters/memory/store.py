@@ -9,9 +9,10 @@ from itertools import count
 
 from a2a_server.adapters.memory.push import ConfigRow, ConfigRows, Deliveries
 from a2a_server.adapters.memory.tasks import TaskIndex, TaskRow
+from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.webhooks import site_of
-from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
 from a2a_server.ports.store import Claimed, Repeated, StaleWrite, StoredTask, TaskPage, TaskQuery
 
@@ -158,6 +159,9 @@ class MemoryStore:
         ids = sorted(config_id for config_id in configs if config_id > after)[:limit]
         return [configs[config_id].hook for config_id in ids]
 
+    async def count_configs(self, owner: str, host: str, limit: int) -> int:
+        return self._deliveries.count((owner, host), limit, lambda task: self._tasks[task].head.state in TERMINAL)
+
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
         row = self._row(scope, task_id)
         if row is None:
@@ -174,9 +178,9 @@ class MemoryStore:
             known.wire, known.version, known.schemes = wire, hook.version, schemes
             self._deliveries.replaced(known, host)
         else:
-            row.configs[hook.config.id] = ConfigRow(
-                row.scope, row.task_id, next(self._serials), wire, hook.version, schemes, host
-            )
+            config = ConfigRow(row.scope, row.task_id, next(self._serials), wire, hook.version, schemes, host)
+            row.configs[hook.config.id] = config
+            self._deliveries.know(config)
 
     def _configs_of(self, task_id: str) -> ConfigRows:
         row = self._tasks.get(task_id)
@@ -186,7 +190,7 @@ class MemoryStore:
         return self._deliveries.next_due()
 
     async def claim_deliveries(
-        self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
+        self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None = None
     ) -> Sequence[Delivery]:
         return self._deliveries.claim(now_ms, until_ms, limit, limits)
 

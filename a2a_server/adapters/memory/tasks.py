@@ -82,9 +82,8 @@ class TaskRow:
         """The task with everything that was written."""
         if not artifacts:
             return pb.Task.FromString(self.head.task)
-        task = pb.Task.FromString(
-            self.head.task + self.artifacts
-        )  # joined, the bytes of both parse as the whole message
+        # Joined, the bytes of both parse as the whole message.
+        task = pb.Task.FromString(self.head.task + self.artifacts)
         if self.shelved == len(self.wires):
             return task
         tail = (pb.StreamResponse.FromString(wire) for wire in self.wires[self.shelved :])

@@ -3,7 +3,7 @@
 1. `schema` opens and migrates the file, and reads the named queries from the `.sql` files.
 2. `store` has the methods of the port. Each hands a function with its statements to the writer or a reader.
 3. `writer` runs what waits in one transaction, and commits it in a thread.
-4. The statements are in `tasks` (with turns and leases), `lists`, `receipts` and `push`.
+4. The statements are in `tasks` (with turns, leases and receipts), `lists` and `push`.
 5. `push_admin` is for the command line, beside a running server.
 """
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite.schema import queries
@@ -21,23 +20,17 @@ _FIRST, _LAST = -(2**63), 2**63 - 1
 def page(connection: sqlite3.Connection, query: TaskQuery) -> TaskPage:
     """One page, and the total at the same moment."""
     bounds = _bounds(query)
-    with _one_moment(connection):
+    connection.execute("BEGIN")
+    try:
         total = connection.execute(_SQL[_total_of(query)], bounds).fetchone()[0]
         rows = connection.execute(_SQL[_page_of(query)], bounds).fetchall()
         if query.include_artifacts:
             tasks = [_with_artifacts(connection, key, head) for key, head in rows]
         else:
             tasks = [pb.Task.FromString(head) for _, head in rows]
-    return TaskPage(tasks, total)
-
-
-@contextmanager
-def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN")
-    try:
-        yield
     finally:
         connection.rollback()  # there is nothing to commit
+    return TaskPage(tasks, total)
 
 
 def _bounds(query: TaskQuery) -> Mapping[str, str | int]:

@@ -1,9 +1,10 @@
-"""Push configs and their deliveries: queued by writes, claimed by host, finished singly (spec: PAID-01, PAID-02)."""
+"""Push configs and their deliveries: queued by writes, claimed by owner and host (spec: PAID-01, PAID-02)."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from a2a_server.adapters.sqlite.schema import queries, task_key
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.domain.webhooks import site_of
-from a2a_server.ports.push import Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.push import ClaimLimits, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import MESSAGE, Write
 
 _SQL = queries("push.sql")
@@ -22,7 +23,7 @@ _UNTRACED = (None, None)
 def apply(connection: sqlite3.Connection, task: int, write: Write) -> bool:
     """Store the configs of a write and queue its deliveries. Returns whether any has become due."""
     for hook in write.configs:
-        _put(connection, task, hook)
+        _put(connection, task, hook, late=False)
     if not (write.notify and write.entries):
         return False
     numbers = [entry.number for entry in write.entries if entry.kind != MESSAGE]
@@ -42,9 +43,10 @@ def _owe(connection: sqlite3.Connection, task: int, deliveries: Sequence[tuple[i
     return payable
 
 
-def _put(connection: sqlite3.Connection, task: int, hook: PushConfig) -> None:
+def _put(connection: sqlite3.Connection, task: int, hook: PushConfig, *, late: bool) -> None:
+    """`late`: whether no event comes along. A finished task then has nothing to send."""
     config, schemes = hook.config, json.dumps(list(hook.schemes))
-    row = task, config.id, config.SerializeToString(), hook.version, schemes, site_of(config.url)
+    row = config.id, config.SerializeToString(), hook.version, schemes, site_of(config.url), late, task
     connection.execute(_SQL["put"], row)
 
 
@@ -55,7 +57,7 @@ def hook_of(wire: bytes, version: str, schemes: str) -> PushConfig:
 def put_config(connection: sqlite3.Connection, scope: Scope, hook: PushConfig) -> bool:
     task = task_key(connection, scope, hook.config.task_id)
     if task is not None:
-        _put(connection, task, hook)
+        _put(connection, task, hook, late=True)
     return task is not None
 
 
@@ -73,6 +75,10 @@ def configs(
     return [hook_of(*row) for row in connection.execute(_SQL["configs"], (task, after, limit))]
 
 
+def count_configs(connection: sqlite3.Connection, owner: str, host: str, limit: int) -> int:
+    return int(connection.execute(_SQL["count"], (owner, host, limit)).fetchone()[0])
+
+
 def delete_config(connection: sqlite3.Connection, scope: Scope, task_id: str, config_id: str) -> bool:
     task = task_key(connection, scope, task_id)
     if task is not None:
@@ -83,22 +89,26 @@ def delete_config(connection: sqlite3.Connection, scope: Scope, task_id: str, co
 
 MOST_AT_ONCE = 32
 """Most deliveries claimed in one transaction, because its statements run on the event loop."""
-_HOSTS_AT_ONCE = 256
-"""Most hosts looked at in one transaction, for the same reason."""
+_LANES_AT_ONCE = 256
+"""Most lanes looked at in one transaction, for the same reason. A lane is one owner's deliveries to one host."""
+_LAST_HOST = "\x7f"
+"""Comes after every host."""
 
 _EVER = -(2**63)
 
 
 class ClaimRound(NamedTuple):
-    """How far a claim has come on its way through all hosts."""
+    """How far a claim has come on its way through all lanes."""
 
-    place: str
-    """The last host that was looked at. The next one in alphabetical order follows."""
-    stop: str
-    """The host where the round began. The round ends there."""
+    place: tuple[str, str]
+    """The owner and host that were looked at last. The next lane in alphabetical order follows."""
+    stop: tuple[str, str]
+    """The lane where the round began. The round ends there."""
     turned: bool = False
+    due_ms: int = 0
+    """When that lane's first delivery is due."""
     stays: bool = False
-    """Whether that host may have more due deliveries."""
+    """Whether that lane may have more due deliveries."""
     over: bool = False
 
 
@@ -108,7 +118,7 @@ class ClaimOrder(NamedTuple):
     now_ms: int
     until_ms: int
     limit: int
-    limits: HostLimits
+    limits: ClaimLimits | None
 
 
 def next_due(connection: sqlite3.Connection) -> int | None:
@@ -118,19 +128,25 @@ def next_due(connection: sqlite3.Connection) -> int | None:
 
 def unclaim(connection: sqlite3.Connection) -> None:
     connection.execute(_SQL["unclaim"], (_EVER,))
+    connection.execute(_SQL["set_back"], {"now_ms": time.time_ns() // 1_000_000})
 
 
 def claim(connection: sqlite3.Connection, order: ClaimOrder, at: ClaimRound) -> tuple[list[Delivery], ClaimRound]:
-    """Claim deliveries of the next hosts. Returns them, and how far the round has come."""
+    """Claim deliveries of the next lanes. Returns them, and how far the round has come."""
     deliveries: list[Delivery] = []
     room = min(order.limit, MOST_AT_ONCE)
-    for _ in range(_HOSTS_AT_ONCE):
+    for _ in range(_LANES_AT_ONCE):
         if len(deliveries) >= room:
             break
         at = _next(connection, at)
         if at.over:
             break
-        most = order.limits.of(at.place)
+        if at.due_ms > order.now_ms:
+            continue
+        if order.limits is not None and not order.limits.room(at.place[0]):
+            at = at._replace(place=(at.place[0], _LAST_HOST))  # none of this owner's lanes may be claimed from
+            continue
+        most = order.limits.room(*at.place) if order.limits is not None else order.limit
         wanted = min(most, room - len(deliveries))
         if wanted > 0:
             found = list(_claim_of(connection, order, at.place, wanted))
@@ -142,18 +158,24 @@ def claim(connection: sqlite3.Connection, order: ClaimOrder, at: ClaimRound) -> 
 def _next(connection: sqlite3.Connection, at: ClaimRound) -> ClaimRound:
     if at.stays:
         return at._replace(stays=False)
-    row = connection.execute(_SQL["next_host"], (at.place,)).fetchone()
+    row = connection.execute(_SQL["next_lane"], at.place).fetchone()
     if row is None:
-        return at._replace(over=True) if at.turned else _next(connection, ClaimRound("", at.stop, turned=True))
-    return at._replace(over=True) if at.turned and row[0] > at.stop else at._replace(place=row[0])
+        return at._replace(over=True) if at.turned else _next(connection, ClaimRound(("", ""), at.stop, turned=True))
+    lane, due_ms = row[:2], row[2]
+    return at._replace(over=True) if at.turned and lane > at.stop else at._replace(place=lane, due_ms=due_ms)
 
 
-def _claim_of(connection: sqlite3.Connection, order: ClaimOrder, host: str, limit: int) -> Iterator[Delivery]:
-    rows = connection.execute(_SQL["claimable"], (host, order.now_ms, limit)).fetchall()
+def _claim_of(
+    connection: sqlite3.Connection, order: ClaimOrder, lane: tuple[str, str], limit: int
+) -> Iterator[Delivery]:
+    rows = connection.execute(_SQL["claimable"], (*lane, order.now_ms, limit)).fetchall()
     marks = [{"config": row[0], "until_ms": order.until_ms, "now_ms": order.now_ms} for row in rows]
     connection.executemany(_SQL["claim"], marks)
     for _, *kept, attempts, failing_ms, task_id, tenant, owner, number, parent, state in rows:
         hook, trace = hook_of(*kept), None if parent is None else Trace(parent, state)
+        if order.limits is not None:
+            order.limits.take(*lane)
+        host = lane[1]
         yield Delivery(Scope(tenant, owner), task_id, number, hook, attempts, order.until_ms, host, failing_ms, trace)
 
 
@@ -167,15 +189,5 @@ def settle(connection: sqlite3.Connection, delivery: Delivery, failure: FailedAt
         return True
     connection.execute(_SQL["pay"], (config, delivery.number))
     connection.execute(_SQL["paid"], (config,))
+    connection.execute(_SQL["finish"], (config,))
     return True
-
-
-def started(deliveries: Sequence[Delivery], order: ClaimOrder) -> ClaimOrder:
-    """The order for the rest of a round, without what was claimed already."""
-    if not deliveries:
-        return order
-    known = dict(order.limits.known)
-    for delivery in deliveries:
-        known[delivery.host] = order.limits.of(delivery.host) if delivery.host not in known else known[delivery.host]
-        known[delivery.host] -= 1
-    return order._replace(limit=order.limit - len(deliveries), limits=order.limits._replace(known=known))

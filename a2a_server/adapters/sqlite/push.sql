@@ -1,6 +1,8 @@
 -- name: put
 -- One that is replaced is parked no more, and the claim on it is void: the next attempt goes to the new address.
-INSERT INTO configs (task, id, wire, version, schemes, host) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO configs (task, id, wire, version, schemes, host, owner, over)
+SELECT key, ?, ?, ?, ?, ?, (SELECT owner FROM scopes WHERE key = scope), ? AND state IN (3, 4, 5, 7)
+FROM tasks WHERE key = ?
 ON CONFLICT (task, id) DO UPDATE SET wire = excluded.wire, version = excluded.version, schemes = excluded.schemes,
     host = excluded.host, attempts = 0, failing_ms = NULL, parked_ms = NULL, why = '', claimed_until_ms = NULL,
     due_ms = CASE WHEN EXISTS (SELECT 1 FROM debts WHERE config = configs.key) THEN served_ms END
@@ -31,16 +33,21 @@ UPDATE configs SET due_ms = served_ms WHERE key = ?
 -- name: next
 SELECT min(due_ms) FROM configs INDEXED BY configs_by_due WHERE due_ms IS NOT NULL
 
--- name: next_host
-SELECT host FROM configs INDEXED BY configs_by_host WHERE host > ? AND due_ms IS NOT NULL ORDER BY host LIMIT 1
+-- name: count
+SELECT count(*) FROM (SELECT 1 FROM configs INDEXED BY configs_by_site
+    WHERE owner = ? AND host = ? AND over = 0 AND parked_ms IS NULL LIMIT ?)
+
+-- name: next_lane
+SELECT owner, host, due_ms FROM configs INDEXED BY configs_by_lane
+WHERE (owner, host) > (?, ?) AND due_ms IS NOT NULL ORDER BY owner, host, due_ms LIMIT 1
 
 -- name: claimable
 SELECT configs.key, configs.wire, configs.version, configs.schemes, configs.attempts, configs.failing_ms, tasks.id,
        scopes.tenant, scopes.owner, debts.number, debts.traceparent, debts.tracestate
-FROM configs INDEXED BY configs_by_host CROSS JOIN tasks ON tasks.key = configs.task
+FROM configs INDEXED BY configs_by_lane CROSS JOIN tasks ON tasks.key = configs.task
 CROSS JOIN scopes ON scopes.key = tasks.scope
 CROSS JOIN debts ON debts.config = configs.key AND debts.number = (SELECT min(number) FROM debts WHERE config = configs.key)
-WHERE configs.host = ? AND configs.due_ms <= ? ORDER BY configs.due_ms LIMIT ?
+WHERE configs.owner = ? AND configs.host = ? AND configs.due_ms <= ? ORDER BY configs.due_ms LIMIT ?
 
 -- name: claim
 UPDATE configs SET due_ms = :until_ms, claimed_until_ms = :until_ms, served_ms = :now_ms WHERE key = :config
@@ -63,10 +70,19 @@ UPDATE configs SET claimed_until_ms = NULL, attempts = 0, delivered = delivered 
     due_ms = CASE WHEN EXISTS (SELECT 1 FROM debts WHERE config = configs.key) THEN served_ms END
 WHERE key = ?
 
+-- name: finish
+-- Apart from the others, because it changes an index.
+UPDATE configs SET over = 1
+WHERE key = ? AND due_ms IS NULL AND (SELECT state IN (3, 4, 5, 7) FROM tasks WHERE key = configs.task)
+
 -- name: unclaim
 -- Whoever claimed them is gone: nobody else uses the file.
 UPDATE configs INDEXED BY configs_by_due SET due_ms = served_ms, claimed_until_ms = NULL
 WHERE due_ms > ? AND claimed_until_ms IS NOT NULL
+
+-- name: set_back
+-- Once per start, and the only query that looks at all configs: those that were served in the future have a new clock.
+UPDATE configs SET served_ms = :now_ms, due_ms = min(due_ms, :now_ms) WHERE served_ms > :now_ms
 
 -- name: keys_due
 SELECT key FROM configs INDEXED BY configs_by_due WHERE due_ms > ? ORDER BY due_ms LIMIT ?

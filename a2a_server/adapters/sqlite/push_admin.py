@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -40,8 +40,8 @@ def retry(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
 def drop(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
     found = list(_found(connection, wanted, _ALL))
     keys = [(key,) for key, _ in found]
-    connection.executemany(_SQL["drop"], keys)
-    connection.executemany(_SQL["dropped"], keys)
+    for name in ("drop", "dropped", "finish"):
+        connection.executemany(_SQL[name], keys)
     return sum(account.pending for _, account in found)
 
 
@@ -86,21 +86,14 @@ class SqlitePushAdmin:
     def _do(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
         with schema.refusing(self._path), closing(self._connect()) as connection:
             schema.check_known(connection, self._path)
-            with _transaction(connection, begin):
-                return work(connection)
+            try:
+                connection.execute(begin)
+                with connection:
+                    return work(connection)
+            except sqlite3.OperationalError as error:
+                raise unavailable(error) from error
 
     def _connect(self) -> sqlite3.Connection:
         if not self._path.is_file():
             raise StoreRefused(f"there is no store {self._path}; a server makes it when it starts")
         return sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=5)
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    try:
-        connection.execute(begin)
-        yield
-        connection.commit()
-    except sqlite3.OperationalError as error:
-        connection.rollback()
-        raise unavailable(error) from error

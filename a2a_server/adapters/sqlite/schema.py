@@ -6,8 +6,10 @@ import fcntl
 import os
 import re
 import sqlite3
+import struct
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
@@ -20,6 +22,9 @@ _OLDEST_SQLITE = (3, 34)
 _APPLICATION_ID = int.from_bytes(b"a2as")
 """Tells our files from other programs'."""
 
+_FREE_BYTE = 0x4000_0200
+"""The first after those that SQLite locks, on the page that it never writes to."""
+
 _DURABLE = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
@@ -31,30 +36,46 @@ PRAGMA journal_size_limit = 67108864;
 
 
 def migrations() -> Mapping[int, str]:
-    """The numbered files, in order."""
     found = (path for path in files(__package__).joinpath("migrations").iterdir() if path.name.endswith(".sql"))
     return {int(path.name[:3]): path.read_text("utf-8") for path in sorted(found, key=lambda path: path.name)}
 
 
-def acquire(path: Path) -> int:
-    """Make sure that nobody else uses the file; the lock goes with the descriptor, so also with the process."""
+def acquire(path: Path, held: ExitStack) -> int:
+    """Make sure that nobody else uses the file. `held` lets go of it, as the end of the process does.
+
+    Returns a descriptor of the file. Closing it drops the locks that SQLite has for this process, so it is closed last.
+    """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreRefused(f"SQLite {sqlite3.sqlite_version} is too old; the store needs 3.34 or newer")
     if not path.parent.is_dir():
         raise StoreRefused(f"the store {path} cannot be there: {path.parent} is not a directory")
-    lock = path.with_name(path.name + ".lock")
+    lock = f"{path.resolve()}.lock"  # for this process, and for servers that know no other lock
     try:
-        # Credentials of webhooks are in it: for nobody else's eyes. SQLite gives its other files the same mode.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(_descriptor(lock, held), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = "a lock on the file itself"  # whatever its name, and whatever became of the file beside it
+        database = _descriptor(str(path), held)
+        _lock(database)
+    except BlockingIOError as error:
+        raise StoreRefused(f"the store {path} is in use by another server, which holds {lock}") from error
     except OSError as error:
         raise StoreRefused(f"the store {path} cannot be written: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise StoreRefused(f"the store {path} is in use by another server, which holds {lock}") from error
+    return database
+
+
+def _descriptor(name: str, held: ExitStack) -> int:
+    # Credentials of webhooks are in it: for nobody else's eyes. SQLite gives its other files the same mode.
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    held.callback(os.close, descriptor)
     return descriptor
+
+
+def _lock(descriptor: int) -> None:
+    if sys.platform == "linux":
+        with suppress(OSError):  # a sandbox may not have this kind; if the lock is taken, the other kind says so, too
+            flock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _FREE_BYTE, 1, 0)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, flock)
+            return
+    fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _FREE_BYTE)
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
@@ -75,9 +96,10 @@ def connect_writer(path: Path) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path, *, timeout: float) -> sqlite3.Connection:
-    """A connection that cannot write."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
+    connection.execute("PRAGMA user_version").fetchone()  # opens the log, too, which might be gone later
+    return connection
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]) -> None:
@@ -152,7 +174,6 @@ def scope_key(connection: sqlite3.Connection, scope: Scope) -> int:
 
 
 def task_key(connection: sqlite3.Connection, scope: Scope, task_id: str) -> int | None:
-    """The key of a task, if it is in the scope."""
     row = connection.execute(_KEYS["task"], (task_id, scope.tenant, scope.owner)).fetchone()
     return int(row[0]) if row else None
 

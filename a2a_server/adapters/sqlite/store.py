@@ -12,14 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from a2a_server.adapters.sqlite import lists, push, push_admin, receipts, schema, tasks
+import structlog
+
+from a2a_server.adapters.sqlite import lists, push, push_admin, schema, tasks
 from a2a_server.adapters.sqlite.writer import Writer, unavailable, work_in_the_background
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.push import NO_LIMITS, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, HostLimits, PushConfig
+from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, Write
-from a2a_server.ports.store import Claimed, StoredTask, StoreUnavailable, TaskPage, TaskQuery
+from a2a_server.ports.store import Claimed, StoredTask, StoreGone, StoreUnavailable, TaskPage, TaskQuery
 
 T = TypeVar("T")
+log = structlog.get_logger(__name__)
+
 _Work = Callable[[sqlite3.Connection], T]
 
 
@@ -30,12 +34,12 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock: int | None = None
+        self._held = ExitStack()
         self._door = asyncio.Lock()
         self._writer: Writer | None = None
         self._reader: SqliteReader | None = None
-        self._last_host = ""
-        """The host whose webhooks were claimed last. The next claim begins after it."""
+        self._last_lane = "", ""
+        """The owner and host whose webhooks were claimed last. The next claim begins after them."""
 
     async def open(self) -> None:
         """Raises `StoreRefused` if the file is another program's, newer, in use, or no database."""
@@ -44,16 +48,18 @@ class SqliteStore:
                 await asyncio.to_thread(self._open, asyncio.get_running_loop())
 
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
-        with ExitStack() as undo:
-            lock = schema.acquire(self._path)
-            undo.callback(os.close, lock)
+        with schema.refusing(self._path), ExitStack() as undo:
+            descriptor = schema.acquire(self._path, undo)
             connection = undo.enter_context(closing(schema.connect_writer(self._path)))
             tasks.make_secret(connection)
             push.unclaim(connection)
-            self._reader = SqliteReader(self._path)
-            undo.pop_all()
-        self._lock = lock
-        self._writer = Writer(connection, loop)
+            files = OpenFiles(self._path, descriptor)
+            writer = Writer(connection, loop, files.check)
+            undo.callback(writer.stop)
+            self._reader = SqliteReader(self._path, files)
+            undo.callback(self._reader.stop)
+            self._held = undo.pop_all()
+        self._writer = writer
 
     async def close(self) -> None:
         """Finish all accepted calls and release the file."""
@@ -61,16 +67,8 @@ class SqliteStore:
             writer, self._writer = self._writer, None
             if writer is not None:
                 await writer.drain()
-                reader, self._reader = self._reader, None
-                await asyncio.to_thread(self._close, writer, reader)
-
-    def _close(self, writer: Writer, reader: SqliteReader | None) -> None:
-        if reader is not None:
-            reader.stop()
-        writer.stop()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+                self._reader = None
+                await asyncio.to_thread(self._held.close)
 
     async def _write(self, work: _Work[T], *, long: bool = False) -> T:
         if self._writer is None:
@@ -83,16 +81,20 @@ class SqliteStore:
         A point read takes microseconds, and a thread would take fifty times as long. It never waits, because in WAL
         mode writers do not block readers.
         """
-        if self._reader is None:
-            raise StoreUnavailable("the store is closed")
-        return self._reader.read(work)
+        return self._readable().read(work)
 
     async def _scan(self, work: _Work[T]) -> T:
+        return await self._readable().scan(work)
+
+    def _readable(self) -> SqliteReader:
         if self._reader is None:
             raise StoreUnavailable("the store is closed")
-        return await self._reader.scan(work)
+        self._reader.files.check_reads()
+        return self._reader
 
     async def ping(self) -> None:
+        if self._readable().files.look():
+            await self._write(tasks.secret)  # is refused, and saves what is in the log
         self._read(tasks.secret)
 
     async def secret(self) -> bytes:
@@ -127,15 +129,15 @@ class SqliteStore:
     # -- receipts
 
     async def recall(self, scope: Scope, key: str, now_ms: int) -> Receipt | None:
-        return self._read(partial(receipts.recall, scope=scope, key=key, now_ms=now_ms))
+        return self._read(partial(tasks.recall, scope=scope, key=key, now_ms=now_ms))
 
     async def reserve(self, scope: Scope, receipt: Receipt, now_ms: int, *, instead_of: str = "") -> Receipt:
         return await self._write(
-            partial(receipts.reserve, scope=scope, receipt=receipt, now_ms=now_ms, instead_of=instead_of)
+            partial(tasks.reserve, scope=scope, receipt=receipt, now_ms=now_ms, instead_of=instead_of)
         )
 
     async def answer(self, scope: Scope, key: str, reply: bytes) -> None:
-        await self._write(partial(receipts.answer, scope=scope, key=key, reply=reply))
+        await self._write(partial(tasks.answer, scope=scope, key=key, reply=reply))
 
     # -- push configs and deliveries
 
@@ -148,6 +150,9 @@ class SqliteStore:
     async def configs(self, scope: Scope, task_id: str, after: str, limit: int) -> Sequence[PushConfig] | None:
         return await self._scan(partial(push.configs, scope=scope, task_id=task_id, after=after, limit=limit))
 
+    async def count_configs(self, owner: str, host: str, limit: int) -> int:
+        return await self._scan(partial(push.count_configs, owner=owner, host=host, limit=limit))
+
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
         work = partial(push.delete_config, scope=scope, task_id=task_id, config_id=config_id)
         return await self._write(work, long=True)  # it may have thousands of deliveries
@@ -156,17 +161,17 @@ class SqliteStore:
         return self._read(push.next_due)
 
     async def claim_deliveries(
-        self, now_ms: int, until_ms: int, limit: int, limits: HostLimits = NO_LIMITS
+        self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None = None
     ) -> Sequence[Delivery]:
         """In steps, each in its own transaction: there may be many hosts, and the statements run on the event loop."""
         order = push.ClaimOrder(now_ms, until_ms, limit, limits)
-        at = push.ClaimRound(self._last_host, self._last_host)
+        at = push.ClaimRound(self._last_lane, self._last_lane)
         claimed: list[Delivery] = []
         while order.limit > 0 and not at.over:
             deliveries, at = await self._write(partial(push.claim, order=order, at=at))
             claimed += deliveries
-            order = push.started(deliveries, order)
-        self._last_host = at.place
+            order = order._replace(limit=order.limit - len(deliveries))
+        self._last_lane = at.place
         return claimed
 
     async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
@@ -182,20 +187,66 @@ class SqliteStore:
         return await self._write(partial(push_admin.drop, wanted=wanted), long=True)
 
 
+class OpenFiles:
+    """The files that the connections have open. What is written while one of them is not in its place would be lost."""
+
+    def __init__(self, path: Path, database: int) -> None:
+        """`database` is a descriptor of the file. The other two are beside the file that a link leads to."""
+        self._files = [("its database file", path.absolute(), _identity(os.fstat(database)))]
+        for what, suffix in (("its write-ahead log", "-wal"), ("the index of its write-ahead log", "-shm")):
+            beside = Path(f"{path.resolve()}{suffix}")
+            self._files.append((what, beside, _identity(beside.stat())))
+        self.fault = ""
+        self.lost = False
+        """Whether the database itself is not in its place, so that reads would show what a restart does not find."""
+
+    def check(self) -> None:
+        """Check before a write. The database is looked for every time, the others if one was missing last time."""
+        if (self.fault or _fault(*self._files[0])) and self.look():
+            raise StoreGone(self.fault)
+
+    def check_reads(self) -> None:
+        if self.lost and self.look() and self.lost:
+            raise StoreGone(self.fault)
+
+    def look(self) -> str:
+        """Look for all files. Returns what is wrong, if anything is."""
+        faults = [_fault(*file) for file in self._files]
+        fault = next(filter(None, faults), "")
+        if fault != self.fault:
+            self.fault, self.lost = fault, bool(faults[0])
+            if fault:
+                log.error("store.gone", path=str(self._files[0][1]), why=fault)
+            else:
+                log.info("store.back", path=str(self._files[0][1]))
+        return fault
+
+
+def _fault(what: str, path: Path, known: tuple[int, int]) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return f"{what} was deleted or moved"
+    return "" if _identity(found) == known else f"{what} was replaced"
+
+
+def _identity(file: os.stat_result) -> tuple[int, int]:
+    return file.st_dev, file.st_ino
+
+
 class SqliteReader:
     """Two connections that cannot write."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: OpenFiles) -> None:
+        self.files = files
         self._near = schema.connect_reader(path, timeout=0)  # for the event loop, which must never wait
         self._far = schema.connect_reader(path, timeout=5)
         self._thread = ThreadPoolExecutor(1, "sqlite-reader", initializer=work_in_the_background)
 
     def read(self, work: _Work[T]) -> T:
-        """Read on the event loop."""
         return _serving(work, self._near)
 
     async def scan(self, work: _Work[T]) -> T:
-        """Read in the reader's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, _serving, work, self._far)
 
     def stop(self) -> None:

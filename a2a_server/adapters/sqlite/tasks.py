@@ -1,21 +1,21 @@
-"""One task: writing, reading, its turns and leases (spec: DURA-01 to DURA-03, DURA-05)."""
+"""One task: writing, reading, its turns and leases; and receipts of sends (spec: DURA-01 to -03, -05, ONCE-01)."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.sqlite import push, receipts
+from a2a_server.adapters.sqlite import push
 from a2a_server.adapters.sqlite.schema import exists, queries, scope_key
 from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.records import ARTIFACT, Entry, Lease, StoredTurn, TaskHead, Write
-from a2a_server.ports.store import Claimed, StaleWrite, StoredTask
+from a2a_server.ports.records import ARTIFACT, Entry, Lease, Receipt, StoredTurn, TaskHead, Write
+from a2a_server.ports.store import Claimed, Repeated, StaleWrite, StoredTask
 
 _SQL = queries("tasks.sql")
+_RECEIPTS = queries("receipts.sql")
 
 _ARTIFACT = bytes([ARTIFACT << 3 | 2])
 """The first byte of a serialised artifact update: field number and wire type."""
@@ -24,22 +24,12 @@ _APPEND = tuple(_SQL["append"] + ", (?, ?, ?)" * more for more in range(8))
 """The statement for one entry, two, three …: one statement for several rows is faster than one per row."""
 
 
-class StoredRow(NamedTuple):
-    """What a writer must know about a task."""
-
-    key: int
-    epoch: int
-    shelved: int
-    number: int
-    state: int
-    watched: bool
-    """Whether it has push configs."""
-
-
 def commit(connection: sqlite3.Connection, write: Write) -> bool:
     """Store a write. Returns whether a webhook has become due."""
     if write.receipt is not None:
-        receipts.check(connection, write, write.receipt)
+        found = recall(connection, write.scope, write.receipt.key, write.now_ms)
+        if found is not None and (write.expected or found.task_id != write.task_id):
+            raise Repeated(found)
     if write.expected:
         key, watched = _change(connection, write)
     else:
@@ -52,7 +42,7 @@ def commit(connection: sqlite3.Connection, write: Write) -> bool:
         connection.execute(_SQL["agent_state"], (key, write.state))
     owed = bool(watched or write.configs) and push.apply(connection, key, write)
     if write.receipt is not None:
-        receipts.leave(connection, write.scope, write.receipt)
+        _leave_receipt(connection, write.scope, write.receipt)
     return owed
 
 
@@ -83,20 +73,20 @@ def _insert(connection: sqlite3.Connection, write: Write) -> int | None:
 
 
 def _change(connection: sqlite3.Connection, write: Write) -> tuple[int, bool]:
+    """Change a task. Returns its key, and whether it has push configs."""
     row = connection.execute(_SQL["writable"], (write.task_id, write.scope.tenant, write.scope.owner)).fetchone()
     if row is None:
         raise StaleWrite(write.task_id)
-    stored = StoredRow(*row)
-    if write.expected != stored.number or write.epoch != stored.epoch + (write.claim is not None):
+    key, epoch, shelved, number, state, watched = row
+    if write.expected != number or write.epoch != epoch + (write.claim is not None):
         raise StaleWrite(write.task_id)
-    head, key = write.head, stored.key
-    if head is not None:
-        connection.execute(_SQL["head"], (*_columns(write, head, stored.shelved), key))
-        if head.state != stored.state:
-            connection.execute(_SQL["leave"], (key, stored.state))
+    if (head := write.head) is not None:
+        connection.execute(_SQL["head"], (*_columns(write, head, shelved), key))
+        if head.state != state:
+            connection.execute(_SQL["leave"], (key, state))
             connection.execute(_SQL["enter"], (key, head.state))
     _change_turns(connection, key, write)
-    return key, stored.watched
+    return key, watched
 
 
 def _columns(write: Write, head: TaskHead, shelved: int) -> tuple[str, int, int, int, int, bytes]:
@@ -165,7 +155,6 @@ _FIRST_EPOCH = 1
 
 
 def _create_lease(connection: sqlite3.Connection, task: int, write: Write) -> None:
-    """Store the lease and the turns of a new task."""
     if write.epoch == _FIRST_EPOCH and not write.begin and write.head is not None and write.head.state in TERMINAL:
         return
     turns = {turn.number: turn.request for turn in write.begin if turn.number not in write.end}
@@ -203,3 +192,28 @@ def claim(connection: sqlite3.Connection, lease: Lease, lapsed_before_ms: int, l
         turns = [StoredTurn(*row) for row in connection.execute(_TURNS["turns"], (task,))]
         claimed.append(Claimed(Scope(tenant, owner), task_id, epoch + 1, turns))
     return claimed
+
+
+# -- receipts of sends
+
+
+def recall(connection: sqlite3.Connection, scope: Scope, key: str, now_ms: int) -> Receipt | None:
+    row = connection.execute(_RECEIPTS["recall"], (scope.tenant, scope.owner, key, now_ms)).fetchone()
+    return Receipt(*row) if row else None
+
+
+def _leave_receipt(connection: sqlite3.Connection, scope: Scope, receipt: Receipt) -> None:
+    row = receipt.key, receipt.fingerprint, receipt.task_id, receipt.expires_ms, receipt.reply
+    connection.execute(_RECEIPTS["leave"], (scope_key(connection, scope), *row))
+
+
+def reserve(connection: sqlite3.Connection, scope: Scope, receipt: Receipt, now_ms: int, instead_of: str) -> Receipt:
+    found = recall(connection, scope, receipt.key, now_ms)
+    if found is not None and (found.task_id != instead_of or found.reply or exists(connection, instead_of)):
+        return found
+    _leave_receipt(connection, scope, receipt)
+    return receipt
+
+
+def answer(connection: sqlite3.Connection, scope: Scope, key: str, reply: bytes) -> None:
+    connection.execute(_RECEIPTS["answer"], (reply, scope.tenant, scope.owner, key))

@@ -19,11 +19,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Thread
 from typing import Generic, TypeVar
 
-from a2a_server.ports.store import Repeated, StaleWrite, StoreUnavailable
+from a2a_server.ports.store import Repeated, StaleWrite, StoreGone, StoreUnavailable
 
 _GROUP = 128
 """Most jobs in one transaction. It bounds how long the loop does nothing else."""
@@ -45,17 +46,15 @@ _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 T = TypeVar("T")
 
 
+@dataclass(eq=False, slots=True)
 class Job(Generic[T]):
     """Work for a transaction. It must check all preconditions before it writes anything."""
 
-    __slots__ = ("error", "future", "long", "result", "work")
-
-    def __init__(self, work: Callable[[sqlite3.Connection], T], future: asyncio.Future[T], *, long: bool) -> None:
-        self.work = work
-        self.future = future
-        self.long = long
-        self.result: T | None = None
-        self.error: Exception | None = None
+    work: Callable[[sqlite3.Connection], T]
+    future: asyncio.Future[T]
+    long: bool
+    result: T | None = None
+    error: Exception | None = None
 
     def run(self, connection: sqlite3.Connection) -> None:
         self.result = self.error = None  # it may have run in a transaction that was rolled back
@@ -79,9 +78,13 @@ Group = Sequence[Job[object]]
 class Writer:
     """Owns the writing connection. The loop and the thread use it in turn, never at the same time."""
 
-    def __init__(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop, check: Callable[[], None]
+    ) -> None:
+        """`check` is called in every transaction, before it writes. It raises `StoreGone` to refuse it."""
         connection.execute(_NO_PATIENCE)
         self._connection = connection
+        self._check = check
         self._loop = loop
         self._waiting: deque[Job[object]] = deque()
         self._busy = False
@@ -114,8 +117,7 @@ class Writer:
         """Write everything into the main file. Blocks; must not be called on the event loop."""
         self._begun.put(None)
         self._thread.join()
-        with suppress(sqlite3.Error):  # then whoever opens the file next does it
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._empty_log()
         self._connection.close()
 
     # -- on the event loop
@@ -126,7 +128,7 @@ class Writer:
             return
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._start()
             for job in group:
                 if not job.long:
                     job.run(self._connection)
@@ -173,21 +175,32 @@ class Writer:
     def _redo(self, group: Group) -> None:
         """Do a group again. If it fails, each job gets a transaction of its own, and only the bad one fails."""
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._start()
             self._commit(group)
         except Exception as error:  # noqa: BLE001 - no job may end the thread
             self._roll_back()
-            if len(group) == 1 or _is_locked(error):
+            if isinstance(error, StoreGone):
+                self._empty_log()
+            if len(group) == 1 or _holds_for_all(error):
                 for job in group:
                     job.error = _verdict(error)
                 return
             for job in group:
                 self._redo([job])
 
+    def _start(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._check()
+
     def _commit(self, jobs: Iterable[Job[object]]) -> None:
         for job in jobs:
             job.run(self._connection)
         self._connection.commit()  # waits once for the interpreter's lock; execute("COMMIT") waits three times
+
+    def _empty_log(self) -> None:
+        """Write everything into the main file. Another file in its place must not find a log that is not its own."""
+        with suppress(sqlite3.Error):  # then whoever opens the file next does it
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):
@@ -210,13 +223,17 @@ def _await_a_pause() -> None:
             return
 
 
-def _is_locked(error: Exception) -> bool:
-    """Whether another program holds a lock. Then each job alone would fail, too."""
+def _holds_for_all(error: Exception) -> bool:
+    """Whether each job alone would fail, too: the files are gone, or another program holds a lock."""
+    if isinstance(error, StoreGone):
+        return True
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
 def _verdict(error: Exception) -> Exception:
     """The error for the caller: the store is unavailable, or this write is impossible."""
+    if isinstance(error, StoreGone):
+        return StoreGone(*error.args)  # one for each
     if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
         return unavailable(error)
     return error

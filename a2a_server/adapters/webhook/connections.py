@@ -1,6 +1,7 @@
 """The HTTP client that webhooks are sent with: what it refuses, and what it bounds (spec: SSRF-01, SECR-06, DELV-04).
 
-1. `Lookups` resolves names in threads of their own, so that a slow name server holds up nothing but webhooks.
+1. `Lookups` resolves names in threads of their own, so that a slow name server holds up nothing but webhooks. Owners
+   share these threads, so that the slow names of one do not hold up the webhooks of others.
 2. `Sockets` refuses addresses that may not be called. aiohttp asks for a socket with the very address that it connects
    to, so that no second lookup, other spelling or redirect can get around the check.
 3. `Connections` sends requests over them and keeps idle connections for a while.
@@ -13,10 +14,14 @@ import errno
 import io
 import socket
 import ssl
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import ContextVar
 from functools import partial
 from ipaddress import ip_address
+from threading import Thread
 from types import SimpleNamespace
+from typing import Any
 from weakref import WeakSet
 
 import aiohttp
@@ -25,6 +30,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from a2a_server.domain.hosts import Addresses
+from a2a_server.domain.scope import Shares
 
 LOOKUPS = 64
 """Names looked up at once."""
@@ -38,25 +44,21 @@ _MOST_HEADERS = 64
 _LONGEST_PIECE = 2**20
 
 
-class SentRequest:
-    """Whether a request went over a connection that had been used before."""
-
-    reused = False
-
-
 class Connections:
     """Connections to receivers, without redirects, proxies, cookies or settings from the environment."""
 
     def __init__(self, sockets: Sockets, trust: str = "", resolver: AbstractResolver | None = None) -> None:
         self._sockets = sockets
-        self._own = None if resolver else Lookups(LOOKUPS)
         connector = aiohttp.TCPConnector(
             socket_factory=sockets,
-            resolver=resolver or self._own,
+            resolver=resolver or Lookups(LOOKUPS),
+            use_dns_cache=False,  # it would let owners wait for each other's lookups of one name
             ssl=_tls(trust),
             limit=0,  # waiting here would count as the receiver's time; the relay bounds how many run at once
             keepalive_timeout=_KEPT,
         )
+        tracing = aiohttp.TraceConfig()
+        tracing.on_connection_reuseconn.append(_remember)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -67,40 +69,39 @@ class Connections:
             max_line_size=_LONGEST_LINE,
             max_field_size=_LONGEST_LINE,
             max_headers=_MOST_HEADERS,
-            trace_configs=[_tracing()],
+            trace_configs=[tracing],
         )
 
     async def request(
-        self, verb: str, url: URL, headers: dict[str, str], body: bytes | None = None
+        self, verb: str, url: URL, headers: dict[str, str], owner: str, body: bytes | None = None
     ) -> aiohttp.ClientResponse:
-        """Send, and read the head of the answer.
+        """Send on behalf of an owner, and read the head of the answer.
 
         A receiver may close a kept connection at the moment it is used again. aiohttp repeats only methods that are
         safe to repeat. Webhooks are safe, too, because they have a delivery id.
         """
+        _owner.set(owner)  # for this task, which makes one attempt
         if self._sockets.more_than(MOST_OPEN):
             headers = {**headers, "Connection": "close"}
         for _ in range(_RESENT):
-            sent = SentRequest()
+            reused = asyncio.Event()
             try:
-                return await self._once(verb, url, headers, body, sent)
+                return await self._once(verb, url, headers, body, reused)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                if not sent.reused:
+                if not reused.is_set():
                     raise
-        return await self._once(verb, url, headers, body, SentRequest())
+        return await self._once(verb, url, headers, body, asyncio.Event())
 
     async def close(self) -> None:
         await self._session.close()
-        if self._own:
-            await self._own.close()
 
     async def _once(
-        self, verb: str, url: URL, headers: dict[str, str], body: bytes | None, sent: SentRequest
+        self, verb: str, url: URL, headers: dict[str, str], body: bytes | None, reused: asyncio.Event
     ) -> aiohttp.ClientResponse:
         # A long body is written in pieces, so that other work can run in between.
         data = io.BytesIO(body) if body and len(body) > _LONGEST_PIECE else body
         return await self._session.request(
-            verb, url, headers=headers, data=data, allow_redirects=False, trace_request_ctx=sent
+            verb, url, headers=headers, data=data, allow_redirects=False, trace_request_ctx=reused
         )
 
 
@@ -114,16 +115,10 @@ def _tls(trust: str) -> ssl.SSLContext:
     return context
 
 
-def _tracing() -> aiohttp.TraceConfig:
-    tracing = aiohttp.TraceConfig()
-    tracing.on_connection_reuseconn.append(_remember)
-    return tracing
-
-
 async def _remember(
     _session: aiohttp.ClientSession, context: SimpleNamespace, _params: aiohttp.TraceConnectionReuseconnParams
 ) -> None:
-    context.trace_request_ctx.reused = True
+    context.trace_request_ctx.set()
 
 
 async def spend(response: aiohttp.ClientResponse, deadline: float, most: int) -> bytes:
@@ -144,29 +139,56 @@ async def spend(response: aiohttp.ClientResponse, deadline: float, most: int) ->
 _NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
-class Lookups(AbstractResolver):
-    """The system's resolver. `Sockets` checks the addresses that it returns."""
+_owner: ContextVar[str] = ContextVar("owner", default="")
+"""On whose behalf a name is looked up. aiohttp does not hand it on to the resolver."""
 
-    def __init__(self, threads: int) -> None:
-        self._threads = ThreadPoolExecutor(threads, "webhook-names")
+
+class Lookups(AbstractResolver):
+    """The system's resolver, in one thread for each lookup. `Sockets` checks the addresses that it returns.
+
+    A lookup keeps its place until its thread is done, also when nobody waits for it any more. The threads of a pool
+    would keep the process from ending as long as a name server is silent.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._places = Shares(places)
+        self._freed = asyncio.Event()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
+        owner, found = _owner.get(), Future[list[Any]]()
+        while not self._places.room(owner):
+            await self._freed.wait()
         ask = partial(
             socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
         )
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        Thread(target=_settle, args=(found, ask), name="webhook-name", daemon=True).start()
+        self._places.take(owner)
+        answer = asyncio.wrap_future(found)
+        answer.add_done_callback(partial(self._leave, owner))
         return [
             ResolveResult(
                 hostname=host, host=str(address[0]), port=port, family=family, proto=proto, flags=int(_NUMERIC)
             )
-            for family, _, proto, _, address in found
+            for family, _, proto, _, address in await asyncio.shield(answer)
         ]
+
+    def _leave(self, owner: str, answer: asyncio.Future[list[Any]]) -> None:
+        answer.exception()  # asyncio would complain if nobody waits for it any more
+        self._places.leave(owner)
+        self._freed.set()
+        self._freed = asyncio.Event()
 
     async def close(self) -> None:
         """Do not wait: a name server may take long."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _settle(found: Future[list[Any]], ask: Callable[[], list[Any]]) -> None:
+    try:
+        found.set_result(ask())
+    except Exception as error:  # noqa: BLE001 - it is for whoever waits
+        found.set_exception(error)
 
 
 class RefusedAddressError(OSError):

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -58,34 +59,25 @@ CLOSED = Outcome(delivered=False, why="closed")
 TIMEOUT = Outcome(delivered=False, why="timeout")
 
 
+@dataclass(eq=False, repr=False)
 class WebhookSender:
     """Sends over connections that it keeps for a while. Times are in seconds."""
 
-    def __init__(  # noqa: PLR0913 - what operators choose, each by its name
-        self,
-        policy: Policy,
-        clock: Clock,
-        *,
-        timeout: float = 15.0,
-        longest_wait: float = 3600.0,
-        user_agent: str = "a2ad",
-        sign: Sign | None = None,
-        trust: str = "",
-        resolver: AbstractResolver | None = None,
-    ) -> None:
-        """`longest_wait` bounds the waits that receivers ask for. `trust` is PEM: authorities beside the system's."""
-        self._policy = policy
-        self._clock = clock
-        self._timeout = timeout
-        self._longest_wait = longest_wait
-        self._user_agent = user_agent
-        self._sign = sign
-        self._trust = trust
-        self._resolver = resolver
-        self._connections: Connections | None = None
+    _policy: Policy
+    _clock: Clock
+    _: KW_ONLY
+    timeout: float = 15.0
+    longest_wait: float = 3600.0
+    """Bounds the waits that receivers ask for."""
+    user_agent: str = "a2ad"
+    sign: Sign | None = None
+    trust: str = ""
+    """PEM: authorities beside the system's."""
+    resolver: AbstractResolver | None = None
+    _connections: Connections | None = field(default=None, init=False)
 
     async def open(self) -> None:
-        self._connections = Connections(Sockets(self._policy.addresses), self._trust, self._resolver)
+        self._connections = Connections(Sockets(self._policy.addresses), self.trust, self.resolver)
 
     async def close(self) -> None:
         connections, self._connections = self._connections, None
@@ -101,11 +93,11 @@ class WebhookSender:
         except Exception as error:  # noqa: BLE001 - nothing that a receiver does may end the relay
             return of_failure(error) if self._connections else CLOSED
 
-    async def challenge(self, hook: PushConfig) -> bool:
+    async def challenge(self, hook: PushConfig, owner: str) -> bool:
         if not self._may_be_called(hook):
             return False
         try:
-            return await self._echoes(target_of(hook.config.url))
+            return await self._echoes(target_of(hook.config.url), owner)
         except Exception:  # noqa: BLE001 - as above; the client is not told why it failed
             return False
 
@@ -117,27 +109,27 @@ class WebhookSender:
 
     async def _attempt(self, notice: Notice) -> Outcome:
         url = URL(target_of(notice.hook.config.url).url, encoded=True)
-        headers = headers_of(notice, self._user_agent, self._sign)
+        headers = headers_of(notice, self.user_agent, self.sign)
         now = asyncio.get_running_loop().time
-        deadline = now() + self._timeout
+        deadline = now() + self.timeout
         async with asyncio.timeout_at(deadline):
-            response = await self._ready().request("POST", url, headers, notice.body)
+            response = await self._ready().request("POST", url, headers, notice.owner, notice.body)
         await spend(response, min(deadline, now() + _SPENDING), _MOST_READ)
         retry_after = response.headers.get("Retry-After")
-        return of_answer(response.status, retry_after, self._clock.now_ms(), self._longest_wait)
+        return of_answer(response.status, retry_after, self._clock.now_ms(), self.longest_wait)
 
-    async def _echoes(self, target: Target) -> bool:
+    async def _echoes(self, target: Target, owner: str) -> bool:
         """Whether `GET <url>?validationToken=<token>` is answered by 200, the token and nothing else (SSRF-05).
 
         The config's secrets are not sent, because it is not known yet who would get them.
         """
         token = secrets.token_urlsafe(32)
-        deadline = asyncio.get_running_loop().time() + self._timeout
+        deadline = asyncio.get_running_loop().time() + self.timeout
         glue = "&" if "?" in target.path else "?"
         url = URL(f"{target.url}{glue}{_CHALLENGE_PARAMETER}={token}", encoded=True)
-        headers = {"User-Agent": self._user_agent, "Accept": TEXT, "Accept-Encoding": "identity"}
+        headers = {"User-Agent": self.user_agent, "Accept": TEXT, "Accept-Encoding": "identity"}
         async with asyncio.timeout_at(deadline):
-            response = await self._ready().request("GET", url, headers)
+            response = await self._ready().request("GET", url, headers, owner)
         answer = await spend(response, deadline, _MOST_CHALLENGE)
         return response.status == HTTPStatus.OK and hmac.compare_digest(answer.strip(), token.encode())
 

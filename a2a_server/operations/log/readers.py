@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
@@ -66,34 +67,21 @@ class EventLog:
             del self._channels[channel.task_id]
 
 
+@dataclass(slots=True, eq=False)
 class Channel:
     """The readers of one task, and the latest entries that they share."""
 
-    __slots__ = (
-        "_handing_out",
-        "_ready",
-        "_ready_after",
-        "due",
-        "error",
-        "head",
-        "log",
-        "readers",
-        "recent",
-        "task_id",
-    )
-
-    def __init__(self, log: EventLog, task_id: str) -> None:
-        self.log = log
-        self.task_id = task_id
-        self.readers: set[Reader] = set()
-        self.recent: list[Entry] = []
-        self.head = 0
-        self.due = 0
-        """Where a reader ought to be: what came last does not count, or a burst would make everybody slow."""
-        self.error: Exception | None = None
-        self._ready: Sequence[Entry] = ()
-        self._ready_after = (0, 0)
-        self._handing_out = False
+    log: EventLog
+    task_id: str
+    readers: set[Reader] = field(default_factory=set)
+    recent: list[Entry] = field(default_factory=list)
+    head: int = 0
+    due: int = 0
+    """Where a reader ought to be: what came last does not count, or a burst would make everybody slow."""
+    error: Exception | None = None
+    _ready: Sequence[Entry] = ()
+    _ready_after: tuple[int, int] = 0, 0
+    _handing_out: bool = False
 
     def woken(self, number: int, entries: Sequence[Entry]) -> None:
         """Share what is new with all readers, and wake those that wait."""
@@ -235,7 +223,9 @@ class Reader:
         while True:
             if channel.head > self.position:
                 if channel.due - self.position > channel.log.lag and not self._catching_up:
-                    raise _too_slow(channel, self.position)
+                    behind = channel.head - self.position
+                    text = f"The reader fell {behind} events behind and was cut; subscribe again to go on."
+                    raise A2AError(Reason.SLOW_READER, text, metadata={"taskId": channel.task_id}, retry_after=1)
                 entries = await channel.after(self.position)
                 if entries:
                     self.position = entries[-1].number
@@ -252,9 +242,3 @@ class Reader:
         first = (await self.next())[0]
         self.position = first.number
         return first
-
-
-def _too_slow(channel: Channel, position: int) -> A2AError:
-    behind = channel.head - position
-    text = f"The reader fell {behind} events behind and was cut; subscribe again to go on."
-    return A2AError(Reason.SLOW_READER, text, metadata={"taskId": channel.task_id}, retry_after=1)

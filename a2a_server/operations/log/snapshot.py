@@ -7,7 +7,7 @@ from typing import Protocol
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis, reason_of
-from a2a_server.domain.lifecycle import STOPPING
+from a2a_server.domain.lifecycle import INTERRUPTED, STOPPING
 from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
@@ -21,15 +21,28 @@ _TAIL_BYTES = 64 * 1024
 class Snapshot:
     """Folds events as they are queued, in the two halves that the store keeps: the head and the artifacts."""
 
-    __slots__ = ("_head_wire", "_shelf", "_shelf_wire", "_stopping", "_tail", "head", "state", "status_ms", "stop")
+    __slots__ = (
+        "_head",
+        "_head_wire",
+        "_newest",
+        "_shelf",
+        "_shelf_wire",
+        "_stopping",
+        "_tail",
+        "state",
+        "status_ms",
+        "stop",
+    )
 
     def __init__(self, task: pb.Task) -> None:
         """Take over the task; its artifacts go to the shelf."""
         self._shelf = ArtifactShelf(_take_artifacts(task) if task.artifacts else None)
-        self.head = task
-        """The task without its artifacts."""
-        self.state: int = task.status.state
-        self.status_ms = millis(task.status.timestamp)
+        self._head = task
+        self._newest: pb.TaskStatus | None = None
+        """The status that the head is to have; of those that follow each other quickly only the last is put there."""
+        status = task.status
+        self.state: int = status.state
+        self.status_ms = millis(status.timestamp)
         self.stop: str | None = None
         """Why the server itself stopped the turn, "" if the agent did; None when it has not been seen to stop."""
         self._head_wire: bytes | None = b""
@@ -38,6 +51,13 @@ class Snapshot:
         self._tail = 0
         """Bytes of artifact events that the stored artifacts lack."""
         self._stopping = False
+
+    @property
+    def head(self) -> pb.Task:
+        if self._newest is not None:
+            apply_status(self._head, self._newest)
+            self._newest = None
+        return self._head
 
     def copy(self) -> pb.Task:
         """The whole task, for the caller to own."""
@@ -51,6 +71,11 @@ class Snapshot:
         head = self._head_wire or self.head.SerializeToString()
         shelf = self._shelf_wire
         return head + (self._shelf.task.SerializeToString() if shelf is None else shelf)
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the last chunk of an artifact is still to come."""
+        return self._shelf.unfinished
 
     def has_last_chunk(self, artifact_id: str) -> bool:
         """Whether the artifact is complete, so that nothing may be appended to it (ARTF-03)."""
@@ -71,7 +96,9 @@ class Snapshot:
             add_message(self.head, event.message)
 
     def _fold_status(self, status: pb.TaskStatus) -> None:
-        apply_status(self.head, status)
+        if self.state in INTERRUPTED and self._newest is not None:  # its question is to join the history
+            apply_status(self._head, self._newest)
+        self._newest = status
         self.state = status.state
         self.status_ms = millis(status.timestamp)
         self._stopping = self.state in STOPPING
@@ -118,8 +145,8 @@ class Batch:
     """The right to write, where it is to be taken."""
     state: bytes | None = None
     """What the agent saved."""
-    _once: Receipt | None = None
-    _now_ms = 0
+    once: Receipt | None = None
+    now_ms = 0
     _beginning: Sequence[BeginningTurn] = ()
     _ended: Sequence[int] = ()
     _configs: Sequence[PushConfig] = ()
@@ -153,15 +180,7 @@ class Batch:
             self._trace = trace
             self._traces = [*self._traces, (number, trace)]
 
-    def leave_receipt(self, once: Receipt, now_ms: int) -> None:
-        self._once, self._now_ms = once, now_ms
-
-    @property
-    def has_receipt(self) -> bool:
-        return self._once is not None
-
     def drop(self) -> None:
-        """Forget what waits."""
         self.entries.clear()
         self._beginning = self._ended = ()
         self.state = None
@@ -171,8 +190,8 @@ class Batch:
         entries, self.entries = self.entries, []
         head, artifacts = snapshot.take_head(), snapshot.take_artifacts()
         write = Write(scope, task_id, expected, epoch, entries, head, artifacts, self.claim)
-        write.state, write.receipt, write.now_ms = self.state, self._once, self._now_ms
-        self.claim = self._once = self.state = None
+        write.state, write.receipt, write.now_ms = self.state, self.once, self.now_ms
+        self.claim = self.once = self.state = None
         if self._beginning:
             write.begin, self._beginning = tuple([turn.stored() for turn in self._beginning]), ()
         if self._ended:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, Self
 from weakref import WeakValueDictionary
 
@@ -81,19 +82,17 @@ class _First(list[Entry]):
     __slots__ = ("__weakref__",)
 
 
+@dataclass(slots=True, eq=False)
 class TaskStream:
     """Iterate over it for batches, and close it whatever happens."""
 
-    __slots__ = ("_begin", "_ends_at", "_is_answer", "_reader", "_replays_to", "_sink", "_streams")
-
-    def __init__(self, streams: TaskStreams, begin: Begin) -> None:
-        self._streams = streams
-        self._begin: Begin | None = begin
-        self._reader: Reader | None = None
-        self._is_answer: Callable[[Entry], bool] | None = None
-        self._replays_to = 0
-        self._ends_at: int | None = None
-        self._sink: Sink | None = None
+    _streams: TaskStreams
+    _begin: Begin | None
+    _reader: Reader | None = None
+    _is_answer: Callable[[Entry], bool] | None = None
+    _replays_to: int = 0
+    _ends_at: int | None = None
+    _sink: Sink | None = None
 
     # -- for the operation
 
@@ -147,7 +146,6 @@ class TaskStream:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Stop following the log."""
         self._begin = None
         self.end()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.events import next_status_ms, status_event
+from a2a_server.domain.events import next_status_ms, status_update
 from a2a_server.domain.lifecycle import may_move
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import Trace
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
 
-_BURST = 4
+_PLAIN = 4
 """A task, WORKING, one artifact, COMPLETED: what a plain answer consists of."""
+_BEFORE_CHUNKS = 2
+"""The task and WORKING."""
 
 _BREATH = 0.001
 _STEPS_TO_THE_DOOR = 4
@@ -105,7 +107,6 @@ class TaskWriter:
         return self.durable == self.number
 
     def wire(self) -> bytes:
-        """The task, serialised."""
         return self._snapshot.wire()
 
     def copy(self) -> pb.Task:
@@ -151,15 +152,14 @@ class TaskWriter:
         """Give the task a status on the server's own account, unless its lifecycle forbids it (STAT-04)."""
         if may_move(self.state, state):
             at_ms = next_status_ms(self.status_ms, now_ms)
-            self.append(status_event(self.task_id, self.context_id, state, at_ms, message))
+            event, _ = status_update(self.task_id, self.context_id, state, at_ms, message)
+            self.append(event)
 
     def end(self, numbers: Iterable[int]) -> None:
-        """End turns."""
         self._batch.end(numbers)
         self._schedule()
 
     def save(self, state: bytes) -> None:
-        """Keep what the agent saved."""
         self._batch.state = state
         self._schedule()
 
@@ -180,11 +180,11 @@ class TaskWriter:
 
     def leave_receipt(self, once: Receipt, now_ms: int) -> None:
         """Let the commit succeed only if nobody has sent this before (ONCE-01). It has room for one receipt."""
-        self._batch.leave_receipt(once, now_ms)
+        self._batch.once, self._batch.now_ms = once, now_ms
 
     @property
     def has_receipt(self) -> bool:
-        return self._batch.has_receipt
+        return self._batch.once is not None
 
     def caused_by(self, trace: Trace | None) -> None:
         """Say to which trace the events belong from here on (TRAC-01)."""
@@ -253,7 +253,8 @@ class TaskWriter:
     def pressed(self) -> bool:
         """Whether `room` might wait; few turns ever need to ask."""
         pending = len(self._batch.entries)
-        return pending > _BURST or pending >= self._pending_limit
+        plain = _BEFORE_CHUNKS if self._snapshot.is_streaming else _PLAIN
+        return pending > plain or pending >= self._pending_limit
 
     async def room(self) -> None:
         """Wait while too many events wait for the disk; safe to cancel.

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import closes_stream
 from a2a_server.domain.reducer import fold, trim
-from a2a_server.domain.scope import Scope
+from a2a_server.domain.scope import Scope, Shares
+from a2a_server.domain.webhooks import site_of
 from a2a_server.operations.call import Call
 from a2a_server.operations.push.push_options import PushOptions, WebhookForm
 from a2a_server.ports.push import Delivery, Notice, PushConfig
@@ -37,45 +40,67 @@ class ConfigIntake:
         self._sender = options.sender
         self._sealer = options.sealer
         self._challenges = options.challenge
+        self._asked = Shares(options.patience.concurrency)
+        self._most_per_host = options.patience.configs_per_host
 
     def check(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> None:
         """Refuse a config that the sender would never send to, before anything has happened."""
         if faults := self._sender.faults(config, prefix):
             refuse(faults)
 
+    async def find_replaced(
+        self, store: Store, scope: Scope, task_id: str, config: pb.TaskPushNotificationConfig, prefix: str = ""
+    ) -> PushConfig | None:
+        """The task's config that this one would replace. Refuses one too many for the task, or for its host."""
+        known = await _find_known(store, scope, task_id, config.id) if task_id else None
+        host, most = site_of(config.url), self._most_per_host
+        stays = known is not None and site_of(known.config.url) == host
+        if not stays and await store.count_configs(scope.owner, host, most) >= most:
+            text = f"must not lead to {host}: {most} of your push configs do, and no more may. Delete one first"
+            refuse([Violation(f"{prefix}url", text)], reason=Reason.OVERLOADED)
+        return known
+
     async def challenge(self, config: pb.TaskPushNotificationConfig, call: Call, prefix: str = "") -> None:
         """Refuse a receiver that does not confirm that it wants webhooks, if that is configured."""
-        if self._challenges and not await self._sender.challenge(PushConfig(config, call.version, call.schemes)):
+        hook = PushConfig(config, call.version, call.schemes)
+        if self._challenges and not await self._confirms(hook, call.scope.owner):
             text = "must answer GET with ?validationToken=… by 200 and the token, to show that it wants webhooks"
             refuse([Violation(f"{prefix}url", text)])
+
+    async def _confirms(self, hook: PushConfig, owner: str) -> bool:
+        if not self._asked.room(owner):
+            text = f"{self._asked.taken} receivers are being asked whether they want webhooks. Try again later."
+            raise A2AError(Reason.OVERLOADED, text, retry_after=1)
+        self._asked.take(owner)
+        try:
+            return await self._sender.challenge(hook, owner)
+        finally:
+            self._asked.leave(owner)
 
     def seal(self, config: pb.TaskPushNotificationConfig, known: PushConfig | None) -> None:
         """Seal the secrets of a config whose ids are set.
 
         A client may write back what it has read, with masks for secrets. Then the secrets of `known` stay.
         """
-        old = known.config if known is not None else config
-        if known is not None and config.token == MASK:
-            config.token = old.token
-        else:
-            config.token = self._sealer.seal(config.token, _place(config, "token"))
-        if not config.HasField("authentication"):
-            return
-        if known is not None and config.authentication.credentials == MASK:
-            config.authentication.credentials = old.authentication.credentials
-        else:
-            sealed = self._sealer.seal(config.authentication.credentials, _place(config, "credentials"))
-            config.authentication.credentials = sealed
+        old = {} if known is None else {field: secret for _, field, secret in secrets_of(known.config)}
+        for holder, field, secret in secrets_of(config):
+            kept = known is not None and secret == MASK
+            setattr(holder, field, old.get(field, "") if kept else self._sealer.seal(secret, _place(config, field)))
 
     def open(self, hook: PushConfig) -> PushConfig:
         """A copy with its secrets in clear text, for the sender alone. Raises `Unsealable`."""
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(hook.config)
-        if config.token:
-            config.token = self._sealer.open(config.token, _place(config, "token"))
-        if sealed := config.authentication.credentials:
-            config.authentication.credentials = self._sealer.open(sealed, _place(config, "credentials"))
+        for holder, field, sealed in secrets_of(config):
+            setattr(holder, field, self._sealer.open(sealed, _place(config, field)))
         return hook._replace(config=config)
+
+
+def secrets_of(config: pb.TaskPushNotificationConfig) -> Sequence[tuple[Message, str, str]]:
+    """Return the secrets that a config has, each with the message and the name of the field that holds it."""
+    told = config.authentication.credentials
+    found = (config, "token", config.token), (config.authentication, "credentials", told)
+    return [secret for secret in found if secret[2]]
 
 
 def _place(config: pb.TaskPushNotificationConfig, field: str) -> str:
@@ -83,15 +108,14 @@ def _place(config: pb.TaskPushNotificationConfig, field: str) -> str:
     return f"{config.task_id}\n{config.id}\n{field}"
 
 
-async def find_replaced(store: Store, scope: Scope, config: pb.TaskPushNotificationConfig) -> PushConfig | None:
-    """The config that this one would replace. Refuses one too many."""
-    hooks = await store.configs(scope, config.task_id, "", MOST_CONFIGS)
+async def _find_known(store: Store, scope: Scope, task_id: str, config_id: str) -> PushConfig | None:
+    hooks = await store.configs(scope, task_id, "", MOST_CONFIGS)
     if hooks is None:
-        raise task_not_found(config.task_id)
-    known = next((hook for hook in hooks if hook.config.id == config.id), None)
+        raise task_not_found(task_id)
+    known = next((hook for hook in hooks if hook.config.id == config_id), None)
     if known is None and len(hooks) == MOST_CONFIGS:
         text = f"The task has {MOST_CONFIGS} push configs, which is the most it may have. Delete one first."
-        raise A2AError(Reason.OVERLOADED, text, metadata={"taskId": config.task_id})
+        raise A2AError(Reason.OVERLOADED, text, metadata={"taskId": task_id})
     return known
 
 
@@ -121,6 +145,7 @@ class WebhookBodies:
             form.content_type,
             body,
             delivery.trace,
+            delivery.scope.owner,
         )
 
     async def _event(self, delivery: Delivery, form: WebhookForm) -> bytes | None:

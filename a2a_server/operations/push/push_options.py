@@ -40,6 +40,8 @@ class Patience:
     """Attempts running at once."""
     per_host: int = 8
     """Attempts running at once for one host."""
+    configs_per_host: int = 10_000
+    """Configs of one owner for one host that have something to send."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -45,19 +46,15 @@ class PushCounters:
     under_way: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class DeliveryAttempt:
-    """One attempt that is running."""
-
-    __slots__ = ("before", "delivery", "reached", "slot", "task")
-
-    def __init__(self, delivery: Delivery, slot: AttemptSlot, before: DeliveryAttempt | None) -> None:
-        self.delivery = delivery
-        self.slot = slot
-        self.before = before
-        """An attempt for the same config, which was replaced meanwhile and has lost its claim."""
-        self.reached: bool | None = None
-        """Whether the host has answered; None until that is known."""
-        self.task: asyncio.Task[None] | None = None
+    delivery: Delivery
+    slot: AttemptSlot
+    before: DeliveryAttempt | None
+    """An attempt for the same config, which was replaced meanwhile and has lost its claim."""
+    reached: bool | None = None
+    """Whether the host has answered; None until that is known."""
+    task: asyncio.Task[None] | None = None
 
     async def cancel(self) -> None:
         """Return when the attempt has ended."""
@@ -77,6 +74,8 @@ class PushRelay:
         self._clock = clock
         self._sender = options.sender
         self._patience = options.patience
+        self._longest = 2 * options.patience.timeout + 10
+        """Seconds that a claim lasts: longer than any attempt."""
         self._bodies = WebhookBodies(store, options, history_cap, keep_open_on_input=keep_open_on_input)
         self._slots = AttemptSlots(options.patience)
         self._attempts: dict[_ConfigKey, DeliveryAttempt] = {}
@@ -117,14 +116,10 @@ class PushRelay:
         await self._sender.close()
 
     async def _give_back(self, deliveries: Iterable[Delivery]) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self._clock.steady_ms()
+        untried = FailedAttempt(now_ms, now_ms, tried=False)
         try:
-            await asyncio.gather(
-                *(
-                    self._store.finish_attempt(delivery, FailedAttempt(now_ms, now_ms, tried=False))
-                    for delivery in deliveries
-                )
-            )
+            await asyncio.gather(*(self._store.finish_attempt(delivery, untried) for delivery in deliveries))
         except StoreUnavailable:
             logger.warning("store.unavailable", during="the end of webhooks")  # the claims end by themselves
 
@@ -141,52 +136,49 @@ class PushRelay:
     async def _run(self) -> None:
         while not self._stopping:
             self._woken.clear()
+            pause = _POLL
             try:
                 pause = await self._claim()
             except StoreUnavailable:
                 logger.warning("store.unavailable", during="webhooks")
-                pause = _POLL
             except Exception:
                 logger.exception("push.relay_failed")  # the next round may succeed
-                pause = _POLL
             if self._stuck:
                 await _happens(self._freed, _PAUSE)
             await _happens(self._woken, pause)
 
     async def _claim(self) -> float:
         """Start an attempt for all that is due and has a slot. Returns the seconds until something may be due."""
-        lease_ms = int(self._longest * 1000)
+        lease_ms, most = int(self._longest * 1000), self._patience.concurrency
         self._stuck = False
-        while not self._stopping and (free := self._slots.free):
-            now_ms = self._clock.now_ms()
+        while not self._stopping:
+            now_ms = self._clock.steady_ms()
             due_ms = await self._store.next_due()
             if due_ms is None:
                 return _POLL
             if due_ms > now_ms:
                 return min(_POLL, (due_ms - now_ms) / 1000)
             self._freed.clear()
-            limits = self._slots.limits(asyncio.get_running_loop().time())
             self._forgotten = set()
-            deliveries = await self._store.claim_deliveries(now_ms, now_ms + lease_ms, free, limits)
-            forgotten, self._forgotten = self._forgotten, None
+            try:
+                deliveries = await self._store.claim_deliveries(now_ms, now_ms + lease_ms, most, self._slots)
+                forgotten, self._forgotten = self._forgotten, None
+                for delivery in deliveries:
+                    if (delivery.task_id, delivery.hook.config.id) not in forgotten:
+                        self._begin(delivery)
+            finally:
+                self._slots.end_claim()
             if not deliveries:
                 self._stuck = True
                 return _POLL
-            for delivery in deliveries:
-                if (delivery.task_id, delivery.hook.config.id) not in forgotten:
-                    self._begin(delivery)
         return _POLL
-
-    @property
-    def _longest(self) -> float:
-        """Seconds that a claim lasts: longer than any attempt."""
-        return 2 * self._patience.timeout + 10
 
     # -- attempts
 
     def _begin(self, delivery: Delivery) -> None:
         key = delivery.task_id, delivery.hook.config.id
-        attempt = DeliveryAttempt(delivery, self._slots.enter(delivery.host, self._free), self._attempts.get(key))
+        slot = self._slots.enter(delivery.scope.owner, delivery.host, self._free)
+        attempt = DeliveryAttempt(delivery, slot, self._attempts.get(key))
         self._attempts[key] = attempt
         self.counters.under_way += 1
         attempt.task = asyncio.get_running_loop().create_task(self._attempt(attempt))
@@ -205,7 +197,7 @@ class PushRelay:
         self.counters.under_way -= 1
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
-        attempt.slot.leave(reached=attempt.reached)
+        self._slots.leave(attempt.slot, reached=attempt.reached)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("push.relay_failed", exc_info=error)  # the claim ends by itself
 
@@ -219,52 +211,47 @@ class PushRelay:
                 notice = await self._bodies.notice(delivery)
                 return _EVENT_GONE if notice is None else await self._sender.send(notice)
         except Unsealable as error:
-            place = {"task_id": delivery.task_id, "config_id": delivery.hook.config.id}
-            logger.error("push.unsealable", **place, why=str(error))  # noqa: TRY400 - the traceback adds nothing
+            logger.error("push.unsealable", **_place(delivery), why=str(error))  # noqa: TRY400 - a traceback adds nothing
             return _SEALED
         except TimeoutError:
             return Outcome(delivered=False, why="timeout")
         except Exception:
-            logger.exception(
-                "push.broken", task_id=delivery.task_id, config_id=delivery.hook.config.id, number=delivery.number
-            )
+            logger.exception("push.broken", **_place(delivery), number=delivery.number)
             return _BROKEN
 
     async def _finish(self, delivery: Delivery, outcome: Outcome) -> None:
         """Record the outcome. If the store is away, wait for it: otherwise the webhook would be delivered again."""
-        failure = None if outcome.delivered else failure_of(delivery, outcome, self._clock.now_ms(), self._patience)
-        while self._clock.now_ms() < delivery.until_ms:
+        failure = None if outcome.delivered else failure_of(delivery, outcome, self._clock.steady_ms(), self._patience)
+        while self._clock.steady_ms() < delivery.until_ms:
             try:
                 ours = await self._store.finish_attempt(delivery, failure)
             except StoreUnavailable:
                 logger.warning("store.unavailable", during="webhooks")
                 await asyncio.sleep(_STORE_PAUSE)
             else:
-                return self._count(delivery, outcome, failure) if ours else None
-        return None
+                if ours:
+                    self._count(delivery, outcome, failure)
+                return
 
     def _count(self, delivery: Delivery, outcome: Outcome, failure: FailedAttempt | None) -> None:
-        told = {
-            "task_id": delivery.task_id,
-            "config_id": delivery.hook.config.id,
-            "number": delivery.number,
-            "host": delivery.host,
-        }
+        told, attempt = {**_place(delivery), "number": delivery.number, "host": delivery.host}, delivery.attempts + 1
         if failure is None:
             self.counters.delivered += 1
-            logger.debug("push.delivered", **told, attempt=delivery.attempts + 1)
+            logger.debug("push.delivered", **told, attempt=attempt)
             return
         self.counters.failed += 1
         wait = None if failure.retry_ms is None else (failure.retry_ms - failure.now_ms) / 1000
-        logger.info("push.failed", **told, attempt=delivery.attempts + 1, why=outcome.why, retry_in=wait)
+        logger.info("push.failed", **told, attempt=attempt, why=outcome.why, retry_in=wait)
         if failure.retry_ms is None:
             self.counters.parked += 1
-            logger.warning("push.parked", **told, attempts=delivery.attempts + 1, why=outcome.why)
+            logger.warning("push.parked", **told, attempts=attempt, why=outcome.why)
+
+
+def _place(delivery: Delivery) -> dict[str, str]:
+    return {"task_id": delivery.task_id, "config_id": delivery.hook.config.id}
 
 
 async def _happens(event: asyncio.Event, within: float) -> None:
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(within):
             await event.wait()
-    except TimeoutError:
-        pass

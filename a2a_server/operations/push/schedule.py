@@ -1,177 +1,184 @@
-"""When attempts are made: how many at once for each host, and how soon after a failure (spec: PAID-02, DELV-03).
+"""When attempts are made: how many at once for owners and hosts, and when after a failure (spec: PAID-02, DELV-03).
 
-Three rules keep a slow or dead host from holding up the others.
+Four rules keep a slow or dead host from holding up the others.
 
-1. An attempt that takes long gives its slot back and goes on without one.
-2. Hosts that have not answered lately share half of the slots.
-3. A host that could not be reached several times in a row is left alone for a while, longer each time. Then it gets one
-   attempt at a time until it answers again.
+1. Owners share the slots (`Shares`), those of each host, too. An owner's deliveries to one host are a lane.
+2. An attempt that takes long gives its slot back and goes on without one.
+3. Lanes whose hosts have not answered lately share half of the slots.
+4. A lane whose host could not be reached several times in a row is left alone for a while, longer each time. Then it
+   gets one attempt at a time until the host answers again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from a2a_server.domain.scope import Shares
 from a2a_server.operations.push.push_options import Patience
-from a2a_server.ports.push import Delivery, FailedAttempt, HostLimits, Outcome
+from a2a_server.ports.push import Delivery, FailedAttempt, Outcome
 
 _SLOW_AFTER = 1.0
 """Seconds after which an attempt gives its slot back."""
 _SLOW = 4
 """How many attempts may go on without a slot, as a multiple of the slots."""
 _MISSES = 3
-"""How many attempts in a row must miss a host before it is left alone."""
+"""How many attempts in a row must miss a host before its lane is left alone."""
 _LONGEST_REST = 60.0
 _KNOWN = 1024
-"""How many hosts are remembered without attempts, answering or not."""
+"""How many lanes are remembered without attempts, answering or not."""
 _MOST_DOUBLINGS = 62
 _UNREACHABLE = frozenset({"timeout", "connection", "certificate", "TLS", "unknown host", "no HTTP", "too slow"})
 
 
-class HostState:
-    """One host, while it has attempts or could not be reached."""
+@dataclass(slots=True, eq=False)
+class LaneState:
+    """One owner's deliveries to one host, while there are attempts or the host could not be reached."""
 
-    __slots__ = ("missed_at", "misses", "rests_until", "running", "slow")
+    owner: str
+    host: str
+    running: int = 0
+    slow: int = 0
+    misses: int = 0
+    missed_at: float = float("-inf")
+    rests_until: float = float("-inf")
 
-    def __init__(self) -> None:
-        self.running = 0
-        self.slow = 0
-        self.misses = 0
-        self.missed_at = float("-inf")
-        self.rests_until = float("-inf")
-
-    def limit(self, now: float, most: int) -> int:
-        if self.misses >= _MISSES:  # one attempt shows whether it is back
-            most = 0 if now < self.rests_until or self.slow else 1
-        return max(0, most - self.running)
+    def limit(self, most: int) -> int:
+        if self.misses < _MISSES:
+            return most
+        rests = asyncio.get_running_loop().time() < self.rests_until
+        return 0 if rests or self.slow or self.running else 1  # one attempt shows whether it is back
 
 
 class AttemptSlots:
-    """All slots for attempts. Times are the event loop's."""
+    """All slots for attempts. As `ClaimLimits` they say how many deliveries may be claimed."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
-        self._hosts: OrderedDict[str, HostState] = OrderedDict()
-        self._proven: OrderedDict[str, None] = OrderedDict()
-        """Hosts that have answered; the latest last."""
-        self._running = 0
-        self._unproven = 0
-        """How many of the running attempts are for hosts that have not answered lately."""
-        self._slow = 0
+        self._lanes: OrderedDict[tuple[str, str], LaneState] = OrderedDict()
+        self._proven: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """Lanes whose hosts have answered; the latest last."""
+        self._running = Shares(patience.concurrency)
+        self._unproven = Shares(max(1, patience.concurrency // 2))
+        """The running attempts for hosts that have not answered lately."""
+        self._slow = Shares(_SLOW * patience.concurrency)
+        self._hosts: dict[str, Shares] = {}
+        self._claimed: deque[AttemptSlot] = deque()
 
-    @property
-    def free(self) -> int:
-        return max(0, self._patience.concurrency - self._running)
+    def room(self, owner: str, host: str = "") -> int:
+        room = self._running.room(owner)
+        if not (room and host):
+            return room
+        here = self._hosts.get(host)
+        room = min(room, here.room(owner) if here else self._patience.per_host)
+        if (owner, host) not in self._proven:
+            room = min(room, self._unproven.room(owner))
+        lane = self._lanes.get((owner, host))
+        return lane.limit(room) if lane else room
 
-    def limits(self, now: float) -> HostLimits:
-        """How many deliveries of each host may be claimed now."""
-        per_host = self._patience.per_host
-        spare = max(0, self._most_unproven - self._unproven)
-        known = dict.fromkeys(self._proven, per_host) if spare < per_host else {}
-        for name, host in self._hosts.items():
-            limit = host.limit(now, per_host)
-            known[name] = limit if name in self._proven else min(limit, spare)
-        return HostLimits(min(per_host, spare), known)
+    def take(self, owner: str, host: str) -> None:
+        self._claimed.append(self._occupy(owner, host))
 
-    @property
-    def _most_unproven(self) -> int:
-        return max(1, self._patience.concurrency // 2)
+    def end_claim(self) -> None:
+        """Free what was claimed and not entered."""
+        while self._claimed:
+            self._free(self._claimed.popleft())
 
-    def enter(self, name: str, on_free: Callable[[], None]) -> AttemptSlot:
-        """Take a slot for an attempt. `on_free` is called when the slot is free again."""
-        host = self._hosts.setdefault(name, HostState())
-        self._hosts.move_to_end(name)
-        host.running += 1
-        self._running += 1
-        unproven = name not in self._proven
-        self._unproven += unproven
-        return AttemptSlot(self, name, host, on_free, unproven=unproven)
+    def enter(self, owner: str, host: str, on_free: Callable[[], None]) -> AttemptSlot:
+        """Take the slot of an attempt, which may be claimed. `on_free` is called when the slot is free again."""
+        loop, claimed = asyncio.get_running_loop(), self._claimed
+        while claimed and claimed[0].lane != self._lanes.get((owner, host)):
+            self._free(claimed.popleft())
+        slot = claimed.popleft() if claimed else self._occupy(owner, host)
+        slot.begun, slot.on_free = loop.time(), on_free
+        slot.timer = loop.call_later(_SLOW_AFTER, self._give_back, slot)
+        return slot
 
-    def give_back(self, slot: AttemptSlot) -> bool:
+    def _occupy(self, owner: str, host: str) -> AttemptSlot:
+        key = owner, host
+        slot = AttemptSlot(self._lanes.setdefault(key, LaneState(owner, host)), unproven=key not in self._proven)
+        self._lanes.move_to_end(key)
+        slot.lane.running += 1
+        self._hosts.setdefault(host, Shares(self._patience.per_host)).take(owner)
+        self._running.take(owner)
+        if slot.unproven:
+            self._unproven.take(owner)
+        return slot
+
+    def _give_back(self, slot: AttemptSlot) -> None:
         """Free the slot of an attempt that takes long, unless there are too many of those."""
-        host = slot.host
-        if self._slow >= _SLOW * self._patience.concurrency or host.slow >= self._patience.per_host:
-            return False
+        if slot.lane.slow >= self._patience.per_host or not self._slow.room(slot.lane.owner):
+            return
         self._free(slot)
-        host.slow += 1
-        self._slow += 1
-        return True
+        slot.slow = True
+        slot.lane.slow += 1
+        self._slow.take(slot.lane.owner)
+        slot.on_free()
 
     def leave(self, slot: AttemptSlot, *, reached: bool | None) -> None:
+        """End an attempt. Say whether its host was reached, if the attempt has shown that."""
+        slot.timer.cancel()
         if slot.slow:
-            slot.host.slow -= 1
-            self._slow -= 1
+            slot.lane.slow -= 1
+            self._slow.leave(slot.lane.owner)
         else:
             self._free(slot)
         if reached:
-            self._record_answer(slot)
+            self._record_answer(slot.lane)
         elif reached is not None:
             self._record_miss(slot)
-        self._tidy(slot)
+        self._tidy(slot.lane)
+        slot.on_free()
 
     def _free(self, slot: AttemptSlot) -> None:
-        slot.host.running -= 1
-        self._running -= 1
-        self._unproven -= slot.unproven
+        owner, host = slot.lane.owner, slot.lane.host
+        slot.lane.running -= 1
+        self._hosts[host].leave(owner)
+        if not self._hosts[host].taken:
+            del self._hosts[host]
+        self._running.leave(owner)
+        if slot.unproven:
+            self._unproven.leave(owner)
 
-    def _record_answer(self, slot: AttemptSlot) -> None:
-        slot.host.misses = 0
-        self._proven[slot.name] = None
-        self._proven.move_to_end(slot.name)
+    def _record_answer(self, lane: LaneState) -> None:
+        lane.misses = 0
+        self._proven[lane.owner, lane.host] = None
+        self._proven.move_to_end((lane.owner, lane.host))
         if len(self._proven) > _KNOWN:
             self._proven.popitem(last=False)
 
     def _record_miss(self, slot: AttemptSlot) -> None:
         """Attempts that ran at the same time count as one miss."""
-        host, now = slot.host, asyncio.get_running_loop().time()
-        self._proven.pop(slot.name, None)
-        if slot.begun < host.missed_at:
+        lane, now = slot.lane, asyncio.get_running_loop().time()
+        self._proven.pop((lane.owner, lane.host), None)
+        if slot.begun < lane.missed_at:
             return
-        host.misses += 1
-        host.missed_at = now
-        if host.misses >= _MISSES:
-            longest = self._patience.retry_first * 2.0 ** min(host.misses - _MISSES, 30)
-            host.rests_until = now + min(longest, _LONGEST_REST) * random.uniform(0.5, 1)  # noqa: S311 - no secret
+        lane.misses += 1
+        lane.missed_at = now
+        if lane.misses >= _MISSES:
+            longest = self._patience.retry_first * 2.0 ** min(lane.misses - _MISSES, 30)
+            lane.rests_until = now + min(longest, _LONGEST_REST) * random.uniform(0.5, 1)  # noqa: S311 - no secret
 
-    def _tidy(self, slot: AttemptSlot) -> None:
-        host = slot.host
-        if not (host.running or host.slow or host.misses) and self._hosts.get(slot.name) is host:
-            del self._hosts[slot.name]
-        while len(self._hosts) > _KNOWN and not (oldest := next(iter(self._hosts.values()))).running + oldest.slow:
-            self._hosts.popitem(last=False)
+    def _tidy(self, lane: LaneState) -> None:
+        key = lane.owner, lane.host
+        if not (lane.running or lane.slow or lane.misses) and self._lanes.get(key) is lane:
+            del self._lanes[key]
+        while len(self._lanes) > _KNOWN and not (oldest := next(iter(self._lanes.values()))).running + oldest.slow:
+            self._lanes.popitem(last=False)
 
 
+@dataclass(slots=True, eq=False)
 class AttemptSlot:
-    """The slot of one attempt."""
-
-    __slots__ = ("_on_free", "_slots", "_timer", "begun", "host", "name", "slow", "unproven")
-
-    def __init__(
-        self, slots: AttemptSlots, name: str, host: HostState, on_free: Callable[[], None], *, unproven: bool
-    ) -> None:
-        loop = asyncio.get_running_loop()
-        self.name = name
-        self.host = host
-        self.begun = loop.time()
-        self.unproven = unproven
-        self.slow = False
-        self._slots = slots
-        self._on_free = on_free
-        self._timer = loop.call_later(_SLOW_AFTER, self._give_back)
-
-    def _give_back(self) -> None:
-        self.slow = self._slots.give_back(self)
-        if self.slow:
-            self._on_free()
-
-    def leave(self, *, reached: bool | None) -> None:
-        """Say whether the host was reached, if the attempt has shown that."""
-        self._timer.cancel()
-        self._slots.leave(self, reached=reached)
-        self._on_free()
+    lane: LaneState
+    unproven: bool
+    slow: bool = False
+    """Whether the attempt goes on without its slot."""
+    begun: float = field(init=False)
+    on_free: Callable[[], None] = field(init=False)
+    timer: asyncio.TimerHandle = field(init=False)
 
 
 def reached(outcome: Outcome) -> bool | None:

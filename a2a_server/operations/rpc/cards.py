@@ -9,10 +9,10 @@ from hashlib import sha256
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.domain import input_requests
-from a2a_server.domain.validation import check_card
+from a2a_server.domain.validation import check_request
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.task_stream import declaration
-from a2a_server.operations.services import Capabilities
+from a2a_server.operations.services import Capabilities, ask_agent
 from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.protocol.errors import A2AError, Reason
@@ -39,7 +39,7 @@ class CardBook:
 
     def extended(self, call: Call, tenant: str = "") -> pb.AgentCard | None:
         """The card for this caller; its version tells it from the public one (XCARD-05)."""
-        own = self.agent.extended_card(call.caller)
+        own = ask_agent(self.agent.extended_card, call.caller)
         if own is None:
             return None
         card = self._complete(own, tenant)
@@ -92,7 +92,7 @@ class GetExtendedAgentCard:
 
     async def __call__(self, call: Call, request: pb.GetExtendedAgentCardRequest, /) -> pb.AgentCard:
         self.capabilities.require_extended_card()
-        check_card(request)
+        check_request(request, request.tenant)
         if not call.caller.authenticated:
             raise A2AError(Reason.UNAUTHENTICATED, "The extended card needs credentials.")
         if not call.caller.extended_card:

@@ -8,16 +8,10 @@ from google.protobuf.empty_pb2 import Empty
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.paging import seal_after, unseal_after
-from a2a_server.domain.validation import (
-    check_push_create,
-    check_push_delete,
-    check_push_get,
-    check_push_list,
-    may_exist,
-)
+from a2a_server.domain.validation import check_push_create, check_push_list, check_request, may_exist
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
-from a2a_server.operations.push.configs import MASK, find_replaced
+from a2a_server.operations.push.configs import MASK, secrets_of
 from a2a_server.operations.services import Capabilities, Services
 from a2a_server.ports.push import PushConfig
 from a2a_server.protocol.errors import task_not_found
@@ -43,7 +37,7 @@ class CreateTaskPushNotificationConfig:
         if not may_exist(config.task_id):
             raise task_not_found(config.task_id)
         desk.check(config)
-        replaced = await find_replaced(self.services.store, call.scope, config)
+        replaced = await desk.find_replaced(self.services.store, call.scope, config.task_id, config)
         await desk.challenge(config, call)
         desk.seal(config, replaced)
         if not await self.services.store.put_config(call.scope, PushConfig(config, call.version, call.schemes)):
@@ -64,7 +58,7 @@ class GetTaskPushNotificationConfig:
         self, call: Call, request: pb.GetTaskPushNotificationConfigRequest, /
     ) -> pb.TaskPushNotificationConfig:
         self.capabilities.require_push()
-        check_push_get(request)
+        check_request(request, request.tenant)
         known = may_exist(request.task_id) and may_exist(request.id)
         hook = await self.services.store.get_config(call.scope, request.task_id, request.id) if known else None
         if hook is None:
@@ -105,10 +99,9 @@ class DeleteTaskPushNotificationConfig:
 
     async def __call__(self, call: Call, request: pb.DeleteTaskPushNotificationConfigRequest, /) -> Empty:
         self.capabilities.require_push()
-        check_push_delete(request)
-        if not may_exist(request.task_id):
-            raise task_not_found(request.task_id)
-        if not await self.services.store.delete_config(call.scope, request.task_id, request.id):
+        check_request(request, request.tenant)
+        known = may_exist(request.task_id)
+        if not (known and await self.services.store.delete_config(call.scope, request.task_id, request.id)):
             raise task_not_found(request.task_id)
         if self.services.relay is not None:
             await self.services.relay.forget(request.task_id, request.id)
@@ -119,8 +112,6 @@ def masked(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConf
     """Secrets are for the webhook alone: answers show that there are some (PUSH-13, SECR-03)."""
     shown = pb.TaskPushNotificationConfig()
     shown.CopyFrom(config)
-    if shown.token:
-        shown.token = MASK
-    if shown.authentication.credentials:
-        shown.authentication.credentials = MASK
+    for holder, field, _ in secrets_of(shown):
+        setattr(holder, field, MASK)
     return shown

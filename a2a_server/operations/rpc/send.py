@@ -23,7 +23,7 @@ _MESSAGE = pb.SendMessageResponse.MESSAGE_FIELD_NUMBER
 class SendMessage:
     """Waits until the task stops, unless the client wants the task as soon as it exists (BLK-01, BLK-04)."""
 
-    answers: ClassVar = pb.SendMessageResponse
+    answers: ClassVar = pb.SendMessageResponse  # to mypyc's dataclasses this would be a field
 
     def __init__(self, services: Services, capabilities: Capabilities, sending: Sending) -> None:
         self.services = services

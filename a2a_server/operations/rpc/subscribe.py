@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.lifecycle import is_terminal
-from a2a_server.domain.validation import check_subscribe
+from a2a_server.domain.lifecycle import TERMINAL
+from a2a_server.domain.validation import check_request
 from a2a_server.operations.call import Call, Entries
 from a2a_server.operations.log.task_stream import TaskStream, TaskStreams
 from a2a_server.operations.services import Capabilities, Services
@@ -33,14 +33,14 @@ class SubscribeToTask:
 
     async def _begin(self, call: Call, request: pb.SubscribeToTaskRequest, stream: TaskStream) -> Entries:
         self.capabilities.require_streaming()
-        check_subscribe(request)
+        check_request(request, request.tenant)
         cursor = cursor_of(call.cursor)
         if self.live_turns.draining:
             raise shutting_down()
         reader = self.services.log.reader(request.id, 0)
         stream.follow(reader)
         record = await self.services.find(call.scope, request.id)
-        over = is_terminal(record.task.status.state)
+        over = record.task.status.state in TERMINAL
         if cursor is not None:
             return await stream.replay(cursor, record.number, over=over)
         if over:

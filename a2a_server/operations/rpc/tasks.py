@@ -8,10 +8,10 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis
-from a2a_server.domain.lifecycle import is_terminal
+from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.paging import Position, TaskFilter, seal, unseal
 from a2a_server.domain.reducer import trim
-from a2a_server.domain.validation import check_cancel, check_get, check_list
+from a2a_server.domain.validation import check_get, check_list, check_request
 from a2a_server.operations.call import Call
 from a2a_server.operations.rpc.send import history_length
 from a2a_server.operations.services import Services
@@ -49,7 +49,10 @@ class ListTasks:
         after = unseal(secret, call.scope, wanted, request.page_token) if request.page_token else None
         size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
         page = await store.page(TaskQuery(call.scope, wanted, after, size + 1, request.include_artifacts))
-        token = seal(secret, call.scope, wanted, _position(page.tasks[size - 1])) if len(page.tasks) > size else ""
+        token = ""
+        if len(page.tasks) > size:
+            last = page.tasks[size - 1]
+            token = seal(secret, call.scope, wanted, Position(millis(last.status.timestamp), last.id))
         history, cap = history_length(request), self.services.limits.history_cap
         artifacts = request.include_artifacts
         tasks = [trim(task, history, include_artifacts=artifacts, cap=cap) for task in page.tasks[:size]]
@@ -66,10 +69,6 @@ def _millis_up(stamp: Timestamp) -> int:
     return millis(stamp) + (1 if stamp.nanos % 1_000_000 else 0)
 
 
-def _position(task: pb.Task) -> Position:
-    return Position(millis(task.status.timestamp), task.id)
-
-
 @dataclass(frozen=True, slots=True)
 class CancelTask:
     """Signals a running agent, or ends a task that waits; answers with the task after the attempt."""
@@ -78,7 +77,7 @@ class CancelTask:
     live_turns: LiveTurns
 
     async def __call__(self, call: Call, request: pb.CancelTaskRequest, /) -> pb.Task:
-        check_cancel(request)
+        check_request(request, request.tenant)
         record = await self._cancel(call, request)
         return trim(record.task, None, cap=self.services.limits.history_cap)
 
@@ -90,7 +89,7 @@ class CancelTask:
             state = record.task.status.state
             if signalled and state == pb.TASK_STATE_CANCELED:
                 return record
-            if is_terminal(state):
+            if state in TERMINAL:
                 name = pb.TaskState.Name(state)
                 raise _not_cancelable(request.id, f"The task is {name}; nothing is left to cancel.")
             if (live := self.live_turns.find(request.id)) is not None:

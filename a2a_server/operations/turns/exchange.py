@@ -18,7 +18,7 @@ from typing import Self
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import reason_of, stops_turn
-from a2a_server.domain.lifecycle import is_stopping, is_terminal
+from a2a_server.domain.lifecycle import STOPPING, TERMINAL
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
@@ -151,11 +151,9 @@ class WaitingMessages:
         self.wake()
 
     def take(self) -> TurnInput:
-        """The one that has waited longest."""
         return self._waiting.popleft()
 
     def wake(self) -> None:
-        """Let all listeners look again."""
         if self._arrived is not None:
             self._arrived.set()
 
@@ -220,14 +218,14 @@ class PendingSend:
     @property
     def answered(self) -> bool:
         """Whether the work of a repeated send had come to a stop before we began to follow."""
-        return self.repeated and self.snapshot is not None and is_stopping(self.snapshot.status.state)
+        return self.repeated and self.snapshot is not None and self.snapshot.status.state in STOPPING
 
     def answered_by(self, entry: Entry) -> bool:
         """Whether this entry is a stop of the turn that our message got, or the end of the task."""
         if not stops_turn(entry.event):
             return False
         after = self.input.after
-        return is_terminal(entry.event.status_update.status.state) or (after is not None and entry.number > after)
+        return entry.event.status_update.status.state in TERMINAL or (after is not None and entry.number > after)
 
     async def exists(self) -> None:
         """Wait until the task, with our message in it, is durable."""
@@ -240,7 +238,7 @@ class PendingSend:
     async def stopped(self) -> None:
         """Wait until the task is terminal or interrupted, whichever comes first (BLK-02, BLK-06)."""
         if (writer := self._writer) is not None:
-            await asyncio.sleep(0)  # the turn takes its first step meanwhile, which is often the only one
+            await writer.settle()  # the turn takes its first step meanwhile, which is often the only one
             if (stop := writer.stop) is not None:
                 await writer.settle()
                 return self._judge(stop)

@@ -79,7 +79,7 @@ class RepeatableSends:
         if not earlier.reply and (pending := await self._follow(call, message, earlier)) is not None:
             return pending
         if not earlier.reply and self._services.store.shared:
-            earlier = await self._wait_for_replica(call, earlier)
+            earlier = await self._receipts.wait(call, earlier)
         if not earlier.reply:
             return None
         reply = asyncio.get_running_loop().create_future()
@@ -103,13 +103,6 @@ class RepeatableSends:
         shared = (live and live.with_receipt(earlier.key)) or message
         return PendingSend(earlier.task_id, shared, reader, snapshot=record.task, repeated=shared.after is not None)
 
-    async def _wait_for_replica(self, call: Call, earlier: Receipt) -> Receipt:
-        """A direct turn that runs elsewhere leaves its answer in the store."""
-        found = await self._receipts.wait(call, earlier, _REPLICA_WAIT)
-        if found is None:
-            raise A2AError(Reason.UNAVAILABLE, "The first send with this key has no result yet.", retry_after=1)
-        return found
-
 
 class Receipts:
     """Finds and leaves the receipts of sends that carry a key."""
@@ -120,17 +113,16 @@ class Receipts:
         self._limits = limits
 
     def make(self, call: Call, request: pb.SendMessageRequest, new_id: Callable[[], str]) -> Receipt:
-        """The receipt of this send."""
         limits = self._limits
         if call.idempotency_key:
             key, window = f"key:{call.idempotency_key}", limits.idempotency_key_window
         else:
             key, window = f"message:{request.message.message_id}", limits.idempotency_window
-        return Receipt(key, fingerprint(request), new_id(), self._clock.now_ms() + int(window * 1000))
+        return Receipt(key, fingerprint(request), new_id(), self._clock.steady_ms() + int(window * 1000))
 
     async def find(self, call: Call, once: Receipt) -> Receipt | None:
         """The receipt of an earlier send with the same key; another content under it is an error."""
-        earlier = await self._store.recall(call.scope, once.key, self._clock.now_ms())
+        earlier = await self._store.recall(call.scope, once.key, self._clock.steady_ms())
         return None if earlier is None else self.same(earlier, once)
 
     @staticmethod
@@ -144,21 +136,22 @@ class Receipts:
 
     async def reserve(self, call: Call, once: Receipt, *, instead_of: str = "") -> Receipt | None:
         """Leave the receipt of a direct turn before it starts; None when the key is now ours."""
-        holder = await self._store.reserve(call.scope, once, self._clock.now_ms(), instead_of=instead_of)
+        holder = await self._store.reserve(call.scope, once, self._clock.steady_ms(), instead_of=instead_of)
         return None if holder.task_id == once.task_id else self.same(holder, once)
 
     async def answer(self, call: Call, once: Receipt, reply: pb.Message) -> None:
-        """Complete the receipt of a direct turn."""
         await self._store.answer(call.scope, once.key, reply.SerializeToString())
 
-    async def wait(self, call: Call, once: Receipt, seconds: float) -> Receipt | None:
-        """Wait for the result of a direct turn that another replica is running; None when none came."""
-        for _ in range(int(seconds / _POLL)):
+    async def wait(self, call: Call, once: Receipt) -> Receipt:
+        """Wait for the result of a direct turn that another replica is running, which leaves it in the store."""
+        for _ in range(int(_REPLICA_WAIT / _POLL)):
             await asyncio.sleep(_POLL)
-            found = await self._store.recall(call.scope, once.key, self._clock.now_ms())
-            if found is None or found.reply or await self._store.load(call.scope, found.task_id) is not None:
+            found = await self._store.recall(call.scope, once.key, self._clock.steady_ms())
+            if found is None:
+                break
+            if found.reply or await self._store.load(call.scope, found.task_id) is not None:
                 return found
-        return None
+        raise A2AError(Reason.UNAVAILABLE, "The first send with this key has no result yet.", retry_after=1)
 
 
 def fingerprint(request: pb.SendMessageRequest) -> bytes:

@@ -50,7 +50,6 @@ class IdleTask:
         await self.end(ends)
 
     async def end(self, turns: Iterable[StoredTurn]) -> None:
-        """Strike out turns that are over."""
         self._writer.end(turn.number for turn in turns)
         await self._writer.settle()
 
@@ -86,7 +85,9 @@ class InputTimeouts:
 
     async def sweep(self) -> None:
         """Fail every task whose time is up."""
-        before = self._services.clock.now_ms() - int(self._seconds * 1000)
+        clock = self._services.clock
+        # Neither a question from before the clock was set is given up early, nor one from after it.
+        before = min(clock.now_ms(), clock.steady_ms()) - int(self._seconds * 1000)
         for state in sorted(INTERRUPTED):
             while late := await self._services.store.waiting_since(state, before, _BATCH):
                 for scope, task_id in late:

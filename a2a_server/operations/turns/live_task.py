@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import structlog
 from google.protobuf import struct_pb2
@@ -15,13 +15,14 @@ from google.protobuf import struct_pb2
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis, next_status_ms, set_time
 from a2a_server.domain.input_requests import kept_of
-from a2a_server.domain.lifecycle import STOPPING, TERMINAL, is_stopping, is_terminal
+from a2a_server.domain.lifecycle import STOPPING, TERMINAL
 from a2a_server.operations.log.writer import TaskWriter
-from a2a_server.operations.services import Services
+from a2a_server.operations.services import Services, restartable
 from a2a_server.operations.turns.exchange import TurnInput, WaitingMessages
-from a2a_server.operations.turns.registry import Seat, TurnTask, shutting_down
+from a2a_server.operations.turns.registry import Seat, owner_of, shutting_down
 from a2a_server.operations.turns.turn_events import DirectReply, TurnEvents
-from a2a_server.ports.agent import InvalidAgentResponse
+from a2a_server.operations.turns.turn_task import TurnTask
+from a2a_server.ports.agent import InvalidAgentResponse, never_run
 from a2a_server.protocol.errors import A2AError, Reason
 
 logger = structlog.get_logger()
@@ -108,7 +109,7 @@ class LiveTask:
     # -- driving the agent
 
     async def _drive(self, on_end: Callable[[LiveTask], None]) -> None:
-        slots, owner, seated = self.services.slots, self._owner, False
+        slots, owner, seated = self.services.slots, owner_of(self._current.call.caller), False
         try:
             if self.confirmed is not None:
                 await self.writer.drain()
@@ -138,12 +139,6 @@ class LiveTask:
         self._seat = Seat(self.services.slots, owner)
         return await self._seat.take()
 
-    @property
-    def _owner(self) -> str:
-        """Whose share of the slots the turns take; the anonymous owner is everybody and has no share of its own."""
-        caller = self._current.call.caller
-        return f"{self.writer.scope.tenant}\n{caller.owner}" if caller.authenticated else ""
-
     async def _turn(self, current: TurnInput) -> None:
         self._current = current
         if self._handing_over:
@@ -163,7 +158,10 @@ class LiveTask:
             if self.direct.given and not self.exists:
                 return
         if not self._handing_over:
-            self._conclude(current, events)
+            # A turn that ends without a message, a terminal or an interrupted state has failed (EXEC-06).
+            if self.writer.state not in STOPPING and not (self.waiting and self.exists):
+                self._invalid("the agent returned without completing, asking or failing")
+            self.writer.end([current.number, *events.taken])
 
     async def _run_agent(self, current: TurnInput, events: TurnEvents) -> None:
         writer = self.writer
@@ -176,14 +174,16 @@ class LiveTask:
         if self.services.limits.turn_timeout:  # most turns end in their first step, and need no timer
             asyncio.get_running_loop().call_soon(self._limit_time)
         try:
-            await self.agent.run(current.begin(writer, self.saved, self.waiting), events)
+            run: Callable[..., Awaitable[object]] = self.agent.run  # an author's own may return anything
+            answer = await run(current.begin(writer, self.saved, self.waiting), events)
+            if answer is not None and (fault := never_run(answer)):
+                self._invalid(fault)
         except asyncio.CancelledError:
             self._absorb_cancel()
         except InvalidAgentResponse as error:
             self._invalid(_UNTOLD if self._discreet else str(error))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a library that means to end its program must not end ours
-            _log_failure(self.task_id, error, discreet=self._discreet)
-            self._blame(_FAILED_TEXT, "AGENT_FAILED")
+        except BaseException as error:  # noqa: BLE001 - a library that means to end its program must not end ours
+            self._accuse(error)
         finally:
             self._in_agent = False
             if self._timer is not None:
@@ -192,6 +192,13 @@ class LiveTask:
         if self._task is not None and self._task.signaled:
             await self._task.forget_signals()
 
+    def _accuse(self, error: BaseException) -> None:
+        task = self._task
+        if isinstance(error, GeneratorExit) and (task is None or asyncio.current_task(task.get_loop()) is not task):
+            raise error  # not the agent's: nobody runs this turn any more, and Python throws its coroutine away
+        _log_failure(self.task_id, error, discreet=self._discreet)
+        self._blame(_FAILED_TEXT, "AGENT_FAILED")
+
     def _limit_time(self) -> None:
         if self._in_agent and self._timer is None:
             limit = self.services.limits.turn_timeout
@@ -199,15 +206,9 @@ class LiveTask:
 
     def _absorb_cancel(self) -> None:
         """The agent has stopped because somebody asked: a cancel, the time limit, the end of the server, or itself."""
-        if self.cancel_metadata is None and not self._handing_over and not is_terminal(self.writer.state):
+        if self.cancel_metadata is None and not self._handing_over and self.writer.state not in TERMINAL:
             logger.warning("agent.failed", task_id=self.task_id, why="the agent canceled itself")
             self._blame(_FAILED_TEXT, "AGENT_FAILED")
-
-    def _conclude(self, current: TurnInput, events: TurnEvents) -> None:
-        """A turn that ends without a message, a terminal or an interrupted state has failed (EXEC-06)."""
-        if self.writer.state not in STOPPING and not (self.waiting and self.exists):
-            self._invalid("the agent returned without completing, asking or failing")
-        self.writer.end([current.number, *events.taken])
 
     def _invalid(self, why: str) -> None:
         logger.warning("agent.invalid_response", task_id=self.task_id, why=why)
@@ -300,12 +301,12 @@ class LiveTask:
 
         A task that waits for its client goes on waiting, even when its agent has not returned yet.
         """
-        if is_terminal(self.writer.state):
+        if self.writer.state in TERMINAL:
             pass  # all there is to do is on its way to the disk
-        elif self.exists and self.agent.plan(self._current.request, self.saved).restartable:
+        elif self.exists and restartable(self.agent, self._current.request, self.saved):
             self._handing_over = True
             self.writer.close(shutting_down())
-        elif is_stopping(self.writer.state):
+        elif self.writer.state in STOPPING:
             self._handing_over = True
         else:
             self.move(pb.TASK_STATE_FAILED, _STOPPED_TEXT, "SERVER_STOPPED")

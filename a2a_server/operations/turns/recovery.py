@@ -7,7 +7,7 @@ import structlog
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import request_in
 from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
-from a2a_server.operations.services import Services
+from a2a_server.operations.services import Services, restartable
 from a2a_server.operations.turns.exchange import TurnInput, recovered
 from a2a_server.operations.turns.idle_tasks import IdleTask
 from a2a_server.operations.turns.live_task import LiveTask
@@ -50,7 +50,7 @@ class Recovery:
         for message in waiting:
             message.rerun, message.after = False, None
         state, agent = record.task.status.state, self._services.agent_for(claimed.scope.tenant)
-        if state in _AT_WORK and agent.plan(first.request, record.state).restartable:
+        if state in _AT_WORK and restartable(agent, first.request, record.state):
             await self._rerun(claimed, record, messages)
         elif state in INTERRUPTED and waiting:
             await self._go_on(claimed, record, waiting)

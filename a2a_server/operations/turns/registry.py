@@ -2,7 +2,8 @@
 
 1. Everything that wants something of a running turn asks `LiveTurns`. With several replicas this is the place that will
    know which of them has a task; today every live turn is one of this process.
-2. A turn runs when it has one of the `Slots`. Until then it waits for a `Seat`, in order of arrival.
+2. A turn runs when it has one of the `Slots`. Until then it waits for a `Seat`. Owners take turns with the slots that
+   get free; the turns of one owner begin in order of arrival.
 """
 
 from __future__ import annotations
@@ -10,43 +11,23 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING
 
+from a2a_server.domain.scope import Shares
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.readers import EventLog
+from a2a_server.ports.authenticator import Caller
 from a2a_server.protocol.errors import A2AError, Reason
 
 if TYPE_CHECKING:
     from a2a_server.operations.turns.live_task import LiveTask
 
-LAST_WORDS = 3.0
+LAST_WORDS = 2.0
 """How long agents that were stopped may take to clean up, in seconds."""
 
 _LAST_STEPS = 0.5
 """How long tasks may take that have nothing to wait for any more."""
-
-
-class TurnTask(asyncio.Task[None]):
-    """The asyncio task of a live turn. It remembers a cancel even if that was taken back."""
-
-    signaled = False
-
-    def cancel(self, msg: object = None) -> bool:
-        self.signaled = True
-        return super().cancel(msg)
-
-    async def forget_signals(self) -> None:
-        """Absorb a cancel that the agent has left to whatever this task does next, which is the commit.
-
-        Until Python 3.13 even one that was taken back by `uncancel` may still be on its way.
-        """
-        while self.cancelling():
-            self.uncancel()
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
-        self.signaled = False
 
 
 class LiveTurns:
@@ -100,6 +81,11 @@ def shutting_down() -> A2AError:
     return A2AError(Reason.UNAVAILABLE, "The server is shutting down. Try again in a moment.", retry_after=1)
 
 
+def owner_of(caller: Caller) -> str:
+    """Whose part of the slots a turn takes, whatever tenant the call names. The anonymous owner is everybody."""
+    return f"{caller.tenant}\n{caller.owner}" if caller.authenticated else ""
+
+
 class QueuePlace:
     """A turn's place in the queue. It may be left early."""
 
@@ -125,7 +111,7 @@ class Seat:
         self._granted: asyncio.Future[None] | None = None
 
     async def take(self) -> bool:
-        """Wait in order of arrival; False when the seat was given up meanwhile, and no slot was taken."""
+        """Wait for a slot; False when the seat was given up meanwhile, and no slot was taken."""
         self._place = self._slots.enter(self._owner, self._grant)
         if self._place is None:
             return True
@@ -147,15 +133,15 @@ class Seat:
 
 
 class Slots:
-    """Bounds running turns per server and per caller; the rest wait in order of arrival, and then are refused."""
+    """Bounds running turns per server and per caller; the rest wait, as many as there is room for (`Shares`)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._running: dict[str, int] = {}
         self._total = 0
-        self._queues: dict[str, OrderedDict[int, QueuePlace]] = {}
-        """By owner, then by arrival; whoever leaves is gone at once, however long those before it stay."""
-        self._waiting = 0
+        self._queues: OrderedDict[str, OrderedDict[int, QueuePlace]] = OrderedDict()
+        """By owner, whose turn is next first; then by arrival. Whoever leaves is gone at once."""
+        self._waiting = Shares(limits.waiting_turns)
         self._arrivals = count()
 
     @property
@@ -164,12 +150,12 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        return self._waiting
+        return self._waiting.taken
 
-    def check(self) -> None:
-        """Refuse new work when the queue is full, before anything has happened."""
-        if self._waiting >= self._limits.waiting_turns:
-            text = f"The server is busy: {self._waiting} tasks are waiting already. Try again later."
+    def check(self, caller: Caller) -> None:
+        """Refuse new work when the queue is full and the caller has its part of it, before anything has happened."""
+        if self._waiting.taken and not self._waiting.room(owner_of(caller)):
+            text = f"The server is busy: {self._waiting.taken} tasks are waiting already. Try again later."
             raise A2AError(Reason.OVERLOADED, text, retry_after=1)
 
     def enter(self, owner: str, begin: Callable[[], None]) -> QueuePlace | None:
@@ -179,7 +165,7 @@ class Slots:
             return None
         place = QueuePlace(next(self._arrivals), owner, begin)
         self._queues.setdefault(owner, OrderedDict())[place.arrival] = place
-        self._waiting += 1
+        self._waiting.take(owner)
         return place
 
     def occupy(self, owner: str) -> bool:
@@ -201,28 +187,30 @@ class Slots:
             self._remove(place)
 
     def release(self, owner: str) -> None:
-        """A turn is over; whoever waits longest and may run begins."""
+        """A turn is over; the next that may run begins."""
         self._total -= 1
         if self._running[owner] == 1:
             del self._running[owner]
         else:
             self._running[owner] -= 1
-        while self._waiting and (place := self._next()) is not None:
+        while self._waiting.taken and (place := self._next()) is not None:
             self._total += 1
             self._running[place.owner] = self._running.get(place.owner, 0) + 1
             place.begin()
 
     def _next(self) -> QueuePlace | None:
-        heads = [next(iter(queue.values())) for owner, queue in self._queues.items() if self._free(owner)]
-        if not heads:
+        """The oldest turn of the owner who has waited longest since the last one."""
+        owner = next(filter(self._free, self._queues), None)
+        if owner is None:
             return None
-        place = min(heads, key=lambda head: head.arrival)
+        self._queues.move_to_end(owner)
+        place = next(iter(self._queues[owner].values()))
         self._remove(place)
         return place
 
     def _remove(self, place: QueuePlace) -> None:
         place.left = True
-        self._waiting -= 1
+        self._waiting.leave(place.owner)
         queue = self._queues[place.owner]
         del queue[place.arrival]
         if not queue:

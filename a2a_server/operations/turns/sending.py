@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import set_time
 from a2a_server.domain.input_requests import check_answer, open_request, results_in, sensitive_request
-from a2a_server.domain.lifecycle import INPUT, is_terminal
+from a2a_server.domain.lifecycle import INPUT, TERMINAL
 from a2a_server.domain.validation import may_exist
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.writer import TaskWriter
-from a2a_server.operations.push.configs import INLINE, find_replaced
+from a2a_server.operations.push.configs import INLINE
 from a2a_server.operations.services import Services
 from a2a_server.operations.turns.exchange import PendingSend, TurnInput
 from a2a_server.operations.turns.idempotency import SECRET, Receipts, RepeatableSends
@@ -40,11 +41,11 @@ class Sending:
         self._receipts = Receipts(services.store, services.clock, services.limits)
         self._repeatable = RepeatableSends(services, live_turns, self._receipts, self._begin)
 
-    async def start(self, call: Call, request: pb.SendMessageRequest, plan: Plan) -> PendingSend:
+    def start(self, call: Call, request: pb.SendMessageRequest, plan: Plan) -> Coroutine[Any, Any, PendingSend]:
         """Give a checked message its turn, or find that an earlier send has done so. The caller closes the result."""
         if call.idempotency_key or self._services.limits.idempotency_window:
-            return await self._repeatable.start(call, request, plan)
-        return await self._begin(call, request, plan, None)
+            return self._repeatable.start(call, request, plan)
+        return self._begin(call, request, plan, None)
 
     async def _begin(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Receipt | None) -> PendingSend:
         """Raises `Repeated` when somebody was faster with the same receipt."""
@@ -52,15 +53,17 @@ class Sending:
             raise shutting_down()
         if self._services.desk is not None and _brings_config(request):
             config = request.configuration.task_push_notification_config
+            if not request.message.task_id:
+                await self._services.desk.find_replaced(self._services.store, call.scope, "", config, INLINE)
             await self._services.desk.challenge(config, call, INLINE)
-        message = TurnInput(call, request)
-        if request.message.reference_task_ids:
-            message.references = await self._references(call, request.message)
+        message, said = TurnInput(call, request), request.message
+        if said.reference_task_ids:
+            message.references = await self._references(call, said)
         if once is not None:
             message.key = once.key
         for _ in range(RACES):
             try:
-                if request.message.task_id:
+                if said.task_id:
                     return await self._continue(message, once)
                 return await self._create(message, plan, once)
             except StaleWrite:
@@ -81,13 +84,15 @@ class Sending:
 
     async def _create(self, message: TurnInput, plan: Plan, once: Receipt | None) -> PendingSend:
         services, call, said = self._services, message.call, message.request.message
-        services.slots.check()
-        if not services.limits.accept_unknown_contexts and said.context_id:
-            await self._check_context(call, said.context_id)
+        services.slots.check(call.caller)
+        accepted = services.limits.accept_unknown_contexts or not said.context_id
+        if not (accepted or await services.store.has_context(call.scope, said.context_id)):
+            refuse([Violation("message.context_id", f"{said.context_id[:200]!r} is no context of yours; leave it out")])
         task_id = once.task_id if once else services.ids.new()
         writer = services.writer(call.scope, StoredTask(self._draft(task_id, said), 0, 0))
-        if plan.direct:
-            await self._reserve(call, once)
+        # A direct turn may never write a task, so that its receipt cannot go with it.
+        if plan.direct and once and (holder := await self._receipts.reserve(call, once)) is not None:
+            raise Repeated(holder)
         self._register(writer, message)
         if plan.direct:
             return self._start_direct(writer, message, once)
@@ -116,7 +121,6 @@ class Sending:
         return PendingSend(writer.task_id, message, reader, reply=direct.message)
 
     def _draft(self, task_id: str, message: pb.Message) -> pb.Task:
-        """The task that is to be created for the message."""
         task = pb.Task()
         task.id = message.task_id = task_id
         task.context_id = message.context_id = message.context_id or self._services.ids.new()
@@ -126,31 +130,27 @@ class Sending:
         task.history.add().CopyFrom(message)
         return task
 
-    async def _check_context(self, call: Call, context_id: str) -> None:
-        if not await self._services.store.has_context(call.scope, context_id):
-            refuse([Violation("message.context_id", f"{context_id[:200]!r} is no context of yours; leave it out")])
-
     # -- an existing task
 
     async def _continue(self, message: TurnInput, once: Receipt | None) -> PendingSend:
         call, request = message.call, message.request
         task_id = request.message.task_id
         record = await self._services.find(call.scope, task_id)
-        if _brings_config(request):
-            config_id = request.configuration.task_push_notification_config.id
-            config = pb.TaskPushNotificationConfig(task_id=task_id, id=config_id)
-            message.replaces = await find_replaced(self._services.store, call.scope, config)
-        _check_same_context(record.task, request.message)
+        if self._services.desk is not None and _brings_config(request):
+            store, config = self._services.store, request.configuration.task_push_notification_config
+            message.replaces = await self._services.desk.find_replaced(store, call.scope, task_id, config, INLINE)
+        if (context_id := request.message.context_id) not in ("", record.task.context_id):
+            text = f"{context_id[:200]!r} is not the context of task {task_id}; leave it out or use the task's own"
+            refuse([Violation("message.context_id", text)])
         if (live := self._live_turns.find(task_id)) is not None:
             return await self._join(live, message, once)
-        if is_terminal(record.task.status.state):
+        if record.task.status.state in TERMINAL:
             raise _terminal(record.task)
         return await self._resume(record, message, once)
 
     async def _resume(self, record: StoredTask, message: TurnInput, once: Receipt | None) -> PendingSend:
-        """A message to a waiting task starts its next turn."""
         services = self._services
-        services.slots.check()
+        services.slots.check(message.call.caller)
         check_answer(record.task.status, message.request.message)
         writer = services.writer(message.call.scope, record)
         live = LiveTask(services, writer, message, saved=record.state)
@@ -166,12 +166,12 @@ class Sending:
     async def _join(self, live: LiveTask, message: TurnInput, once: Receipt | None) -> PendingSend:
         """A message to a task that is being worked on waits for its turn (SEND-13)."""
         writer = live.writer
-        if is_terminal(writer.state):
+        if writer.state in TERMINAL:
             await writer.settle()
             raise _terminal(writer.head)
         while once is not None and writer.has_receipt:  # one commit carries one receipt
             await writer.settle()
-        if live.over or is_terminal(writer.state):
+        if live.over or writer.state in TERMINAL:
             raise StaleWrite(live.task_id)
         check_answer(writer.head.status, message.request.message)
         live.enqueue(message)
@@ -207,12 +207,7 @@ class Sending:
         if once is not None:
             fingerprint = once.fingerprint if message.kept is None else SECRET
             receipt = replace(once, task_id=writer.task_id, fingerprint=fingerprint)
-            writer.leave_receipt(receipt, self._services.clock.now_ms())
-
-    async def _reserve(self, call: Call, once: Receipt | None) -> None:
-        """A direct turn may never write a task, so that its receipt cannot go with it."""
-        if once is not None and (holder := await self._receipts.reserve(call, once)) is not None:
-            raise Repeated(holder)
+            writer.leave_receipt(receipt, self._services.clock.steady_ms())
 
 
 async def visible_references(services: Services, call: Call, message: pb.Message) -> Sequence[pb.Task]:
@@ -234,7 +229,6 @@ async def _confirmed(live: LiveTask, pending: PendingSend) -> PendingSend:
 
 
 def _brings_config(request: pb.SendMessageRequest) -> bool:
-    """Whether a push config comes along."""
     return request.HasField("configuration") and request.configuration.HasField("task_push_notification_config")
 
 
@@ -260,12 +254,6 @@ def _check_new(message: pb.Message, references: Iterable[pb.Task]) -> None:
                 f"must be {task.id}: the message answers a sensitive request of that task, and a new task would keep it"
             )
             refuse([Violation("message.task_id", text)])
-
-
-def _check_same_context(task: pb.Task, message: pb.Message) -> None:
-    if message.context_id not in ("", task.context_id):
-        text = f"{message.context_id[:200]!r} is not the context of task {task.id}; leave it out or use the task's own"
-        refuse([Violation("message.context_id", text)])
 
 
 def _terminal(task: pb.Task) -> A2AError:

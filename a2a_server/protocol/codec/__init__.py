@@ -5,7 +5,8 @@
 3. `dialect` holds the choices in which versions of the protocol differ.
 4. `scalars`, `times` and `wellknown` convert single values, and the types of google.protobuf.
 5. `leftovers` handles members that a generated reader does not know by name.
-6. `faults` collects what is wrong with a JSON value, with the path of each fault.
+6. `sizes` bounds the values of a request before it is read.
+7. `faults` collects what is wrong with a JSON value, with the path of each fault.
 """
 
 from a2a_server.protocol.codec.codec import DEEPEST, Codec, Memo, NotJson, loads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError, Message
 
 from a2a_server.protocol.codec.compiler import Function
 from a2a_server.protocol.codec.dialect import Complaint, Dialect, descriptor_of
-from a2a_server.protocol.codec.faults import WRONG, Faults, complain, expected_message, raise_faults
+from a2a_server.protocol.codec.faults import WRONG, Faults, expected_message, note, raise_faults
 from a2a_server.protocol.codec.reader import JsonReaders
 from a2a_server.protocol.codec.scalars import unwritable
 from a2a_server.protocol.codec.writer import JsonWriters
@@ -21,6 +21,8 @@ from a2a_server.protocol.errors import A2AError, Reason
 
 DEEPEST: Final = 64
 
+_LARGE: Final = 2**20
+"""In larger texts nobody looks for the name of a member that occurs twice."""
 _STRUCTURE: Final = b'"[{'
 _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 
@@ -44,7 +46,7 @@ def loads(raw: bytes, *, max_depth: int = DEEPEST) -> object:
         raise NotJson(f"it nests deeper than {max_depth} objects and lists")
     again = orjson.dumps(value)
     if again != raw and (again.translate(None, _REST) != structure or (b"\\" in raw and b"\\u0022" in raw)):
-        _refuse_repetition(raw)
+        _refuse_repetition(raw, again)
     return value
 
 
@@ -65,23 +67,29 @@ def _is_deeper(value: object, allowed: int) -> bool:
     return bool(level)
 
 
-def _refuse_repetition(raw: bytes) -> None:
+def _refuse_repetition(raw: bytes, again: bytes) -> None:
     r"""Refuse a member that an object holds twice.
 
     orjson keeps only the last one. `loads` notices by the quotes: the value written again has fewer of them, because
-    the repeated name is missing. Only `\u0022` could hide that, since it is written as `\"`. So only a suspicious
-    text is read here, by Python's slower parser, which sees every member.
+    the repeated name is missing. Only `\u0022` could hide that, since it is written as `\"`. So the quotes of a
+    suspicious text are counted without escaped ones. Python's slower parser, which sees every member, finds the name.
     """
+    if _quotes(raw) == _quotes(again):
+        return
+    if len(raw) > _LARGE:
+        raise NotJson("an object holds a member more than once")
     json.loads(raw, object_pairs_hook=_distinct, parse_int=str, parse_float=str)
 
 
+def _quotes(text: bytes) -> int:
+    """Count the quotes that begin or end a string."""
+    return text.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
+
+
 def _distinct(members: list[tuple[str, object]]) -> None:
-    names: set[str] = set()
-    for name, _ in members:
-        if name in names:
-            clipped = json.dumps(name[:40])
-            raise NotJson(f"an object holds the member {clipped} more than once")
-        names.add(name)
+    name, times = Counter(name for name, _ in members).most_common(1)[0] if members else ("", 0)
+    if times > 1:
+        raise NotJson(f"an object holds the member {json.dumps(name[:40])} more than once")
 
 
 Key = tuple[type, bytes]
@@ -109,7 +117,6 @@ class Memo:
         return text
 
     def put(self, key: Key, text: bytes) -> bytes:
-        """Keep a text and return it."""
         text = bytes(memoryview(text))  # a copy: what orjson returns occupies at least 4 KiB
         size = _size(key, text)
         if size > self._room // _LARGEST_SHARE:
@@ -185,6 +192,6 @@ class Codec:
             read(value, message)
         except Faults as faults:
             raise_faults(faults)
-        except WRONG:
-            raise_faults(complain(None, "", expected_message(descriptor_of(kind), self._dialect), value))
+        except WRONG as error:
+            raise_faults(note(None, "", expected_message(descriptor_of(kind), self._dialect), value, error))
         return message

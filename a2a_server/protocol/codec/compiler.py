@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from keyword import iskeyword
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
@@ -20,8 +20,6 @@ INDENT: Final = "    "
 
 
 class Globals:
-    """The globals of a generated function."""
-
     def __init__(self, **members: object) -> None:
         self.members: dict[str, object] = dict(members)
 
@@ -104,20 +102,16 @@ def assignment(field: FieldDescriptor, value: str) -> str:
     return f"setattr(m, {field.name!r}, {value})" if iskeyword(field.name) else f"m.{field.name} = {value}"
 
 
-class _Has(Protocol):
-    def __call__(self, message: Message, field: str, /) -> bool: ...
-
-
-class _WhichOf(Protocol):
-    def __call__(self, message: Message, oneof: str, /) -> str | None: ...
-
-
 _MESSAGE: Any = pb.Message
 _SHARED: Final = _MESSAGE.HasField == pb.Task.HasField
 """False where protobuf is pure Python, as on musl: there each class has its own methods."""
 
-has: Final = cast("_Has", _MESSAGE.HasField if _SHARED else lambda message, field: message.HasField(field))
+has: Final[Callable[[Message, str], bool]] = (
+    _MESSAGE.HasField if _SHARED else lambda message, field: message.HasField(field)
+)
 """Whether a field with presence is set. Calling the method of one class for all is twice as fast."""
 
-which_of: Final = cast("_WhichOf", _MESSAGE.WhichOneof if _SHARED else lambda message, oneof: message.WhichOneof(oneof))
+which_of: Final[Callable[[Message, str], str | None]] = (
+    _MESSAGE.WhichOneof if _SHARED else lambda message, oneof: message.WhichOneof(oneof)
+)
 """Return the member of a oneof that is set."""

@@ -15,8 +15,15 @@ from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
 MOST: Final = 100
 """How many faults are reported at once, so that a body full of faults does not cost more than a correct one."""
 
-WRONG: Final = (TypeError, ValueError, LookupError, ArithmeticError)
+
+class TooDeepError(RuntimeError):
+    """A value of free-form JSON nests too deeply, as a whole. Readers of what is inside it let this pass."""
+
+
+MISFIT: Final = (TypeError, ValueError, LookupError, ArithmeticError)
 """What converters and protobuf itself raise for a value that does not fit. `Faults` is one of them."""
+WRONG: Final = (*MISFIT, TooDeepError)
+"""What the reader of a field raises for its value as a whole."""
 
 _LONGEST: Final = 40
 _HUGE: Final = 2**64
@@ -41,6 +48,8 @@ def note(faults: Faults | None, path: str, expected: str, value: object, error: 
     if isinstance(error, Faults):
         for inner, text in error.found:
             faults.add(path + inner, text)
+    elif isinstance(error, TooDeepError):
+        faults.add(path, str(error))
     elif isinstance(error, UnicodeEncodeError):
         faults.add(path, f"must hold no lone surrogates, got {shown(value)}")
     else:
@@ -50,9 +59,22 @@ def note(faults: Faults | None, path: str, expected: str, value: object, error: 
 
 def complain(faults: Faults | None, path: str, expected: str, value: object) -> Faults:
     """Add the fault that something else was expected."""
+    return with_fault(faults, path, f"must be {expected}, got {shown(value)}")
+
+
+def with_fault(faults: Faults | None, path: str, text: str) -> Faults:
     faults = faults or Faults()
-    faults.add(path, f"must be {expected}, got {shown(value)}")
+    faults.add(path, text)
     return faults
+
+
+def faults_in(read: Callable[..., object], *arguments: object) -> Faults | None:
+    """Read a value, and return what is wrong with it instead of raising it."""
+    try:
+        read(*arguments)
+    except Faults as faults:
+        return faults
+    return None
 
 
 def raise_faults(faults: Faults) -> NoReturn:

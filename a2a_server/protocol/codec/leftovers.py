@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from google.protobuf.descriptor import Descriptor
 
 from a2a_server.protocol.codec.dialect import Complaint, Dialect, choice, is_nullable
-from a2a_server.protocol.codec.faults import Faults
+from a2a_server.protocol.codec.faults import Faults, with_fault
 
 
 def clash(faults: Faults | None, path: str, other: str, members: str) -> Faults:
     """Add the fault that two members of one oneof are given."""
-    faults = faults or Faults()
-    faults.add(path, f"can't be given together with {other}; only one of {members} may be")
-    return faults
+    return with_fault(faults, path, f"can't be given together with {other}; only one of {members} may be")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,7 @@ class Leftovers:
                 continue
             first = name if name in value else given.setdefault(name, other)
             if first != other:
-                faults = faults or Faults()
-                faults.add(f".{name}", f"is given twice, as {first} and as {other}")
+                faults = with_fault(faults, f".{name}", f"is given twice, as {first} and as {other}")
             elif item is not None or name in self.nullable:
                 found[name] = item
                 faults = self._compare(name, value, faults)
@@ -66,10 +63,8 @@ class Leftovers:
 
     def _refuse(self, other: str, value: dict[str, object], faults: Faults | None) -> Faults | None:
         complaint = self.foreign[other]
-        if said := complaint if isinstance(complaint, str) else complaint(value):
-            faults = faults or Faults()
-            faults.add(f".{other}", said)
-        return faults
+        said = complaint if isinstance(complaint, str) else complaint(value)
+        return with_fault(faults, f".{other}", said) if said else faults
 
     def _compare(self, name: str, value: dict[str, object], faults: Faults | None) -> Faults | None:
         """Add a fault if another member of the same oneof has been read before."""

@@ -52,15 +52,8 @@ _READERS: Final[dict[int, Function]] = {
     FieldDescriptor.CPPTYPE_DOUBLE: scalars.real,
     FieldDescriptor.CPPTYPE_FLOAT: scalars.single,
 }
-_RUNTIME: Final = {
-    "WRONG": WRONG,
-    "MISSING": object(),
-    "note": note,
-    "clash": clash,
-    "complain": complain,
-    "elements": elements,
-    "entry": entry,
-}
+_HELPERS: Final = {helper.__name__: helper for helper in (clash, complain, elements, entry, note)}
+_RUNTIME: Final = {"WRONG": WRONG, "MISSING": object(), **_HELPERS}
 
 
 class JsonReaders(Compiler):

@@ -9,27 +9,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
 from google.protobuf import any_pb2, duration_pb2, field_mask_pb2, struct_pb2
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError
 
 from a2a_server.protocol.codec.compiler import Function
 from a2a_server.protocol.codec.dialect import OWN_FORM, Dialect, class_of
-from a2a_server.protocol.codec.faults import WRONG, Faults, expected_message, key_path, note, shown
+from a2a_server.protocol.codec.faults import (
+    MISFIT,
+    WRONG,
+    TooDeepError,
+    expected_message,
+    key_path,
+    note,
+    shown,
+    with_fault,
+)
 from a2a_server.protocol.codec.scalars import base64, number, unwritable
 from a2a_server.protocol.codec.times import read_time
 
-EXPECTED: Final = "a JSON value"
+_EXPECTED: Final = "a JSON value"
 
 _ROOM: Final = 90
 """How many nested messages a value may need; ten more are left for the messages around it."""
 _ENTRY: Final = 2
 """What a member of an object needs: the map's entry and a Value."""
-TOO_DEEP: Final = f"nests too deeply; at most {_ROOM // 3} objects or {_ROOM // 2} lists inside each other"
+_TOO_DEEP: Final = f"nests too deeply; at most {_ROOM // 3} objects or {_ROOM // 2} lists inside each other"
 
 
 def write_struct(struct: struct_pb2.Struct) -> dict[str, object]:
@@ -63,70 +71,39 @@ def write_value(value: struct_pb2.Value) -> object:
     return "" if kind == "string_value" else None
 
 
-def read_struct(value: object, struct: struct_pb2.Struct) -> None:
-    try:
-        _read_object(value, struct, _ROOM - 1)
-    except TooDeepError:
-        raise _too_deep() from None
-
-
-def read_list(value: object, values: struct_pb2.ListValue) -> None:
-    try:
-        _read_items(value, values, _ROOM - 1)
-    except TooDeepError:
-        raise _too_deep() from None
-
-
-def read_value(item: object, value: struct_pb2.Value) -> None:
-    try:
-        _read_any(item, value, _ROOM)
-    except TooDeepError:
-        raise _too_deep() from None
-
-
-class TooDeepError(RuntimeError):
-    """Not one of `WRONG`, so it ends the reading: the value as a whole nests too deeply."""
-
-
-def _too_deep() -> Faults:
-    faults = Faults()
-    faults.add("", TOO_DEEP)
-    return faults
-
-
-def _read_object(value: object, struct: struct_pb2.Struct, room: int) -> None:
+def read_struct(value: object, struct: struct_pb2.Struct, room: int = _ROOM - 1) -> None:
     if type(value) is not dict:
         raise TypeError
     struct.SetInParent()
     if value and room < _ENTRY:
-        raise TooDeepError
+        raise TooDeepError(_TOO_DEEP)
     fields, faults = struct.fields, None
     for key, item in value.items():
         try:
-            _read_any(item, fields[key], room - _ENTRY)
-        except WRONG as error:
-            faults = note(faults, key_path(key), EXPECTED, item, error)
+            read_value(item, fields[key], room - _ENTRY)
+        except MISFIT as error:
+            faults = note(faults, key_path(key), _EXPECTED, item, error)
     if faults:
         raise faults
 
 
-def _read_items(value: object, values: struct_pb2.ListValue, room: int) -> None:
+def read_list(value: object, values: struct_pb2.ListValue, room: int = _ROOM - 1) -> None:
     if type(value) is not list:
         raise TypeError
     values.SetInParent()
     if value and not room:
-        raise TooDeepError
+        raise TooDeepError(_TOO_DEEP)
     add, faults = values.values.add, None
     for index, item in enumerate(value):
         try:
-            _read_any(item, add(), room - 1)
-        except WRONG as error:
-            faults = note(faults, f"[{index}]", EXPECTED, item, error)
+            read_value(item, add(), room - 1)
+        except MISFIT as error:
+            faults = note(faults, f"[{index}]", _EXPECTED, item, error)
     if faults:
         raise faults
 
 
-def _read_any(item: object, value: struct_pb2.Value, room: int) -> None:
+def read_value(item: object, value: struct_pb2.Value, room: int = _ROOM) -> None:
     if type(item) is str:
         value.string_value = item
     elif type(item) is float or type(item) is int:
@@ -135,11 +112,11 @@ def _read_any(item: object, value: struct_pb2.Value, room: int) -> None:
         value.bool_value = item
     elif type(item) is dict or type(item) is list:
         if not room:
-            raise TooDeepError
+            raise TooDeepError(_TOO_DEEP)
         if type(item) is dict:
-            _read_object(item, value.struct_value, room - 1)
+            read_struct(item, value.struct_value, room - 1)
         else:
-            _read_items(item, value.list_value, room - 1)
+            read_list(item, value.list_value, room - 1)
     elif item is None:
         value.null_value = struct_pb2.NULL_VALUE
     else:
@@ -151,45 +128,34 @@ Lookup = Callable[[Descriptor], Callable[..., Any]]
 _TYPE, _VALUE = "@type", "value"
 
 
-@dataclass(frozen=True, slots=True)
-class AnyWriter:
-    writer: Lookup
+def _write_any(writer: Lookup, message: any_pb2.Any) -> dict[str, object]:
+    if not (message.type_url or message.value):
+        return {}
+    try:
+        kind = _kind_of(message, message.type_url)
+        inner = class_of(kind).FromString(message.value)
+    except (LookupError, DecodeError):  # an unknown type, which the client may know
+        return {_TYPE: message.type_url, _VALUE: base64(message.value)}
+    written = writer(kind)(inner)
+    return {_TYPE: message.type_url, **({_VALUE: written} if kind.full_name in OWN_FORM else written)}
 
-    def __call__(self, message: any_pb2.Any) -> dict[str, object]:
-        if not (message.type_url or message.value):
-            return {}
+
+def _read_any(reader: Lookup, value: object, message: any_pb2.Any) -> None:
+    if type(value) is not dict:
+        raise TypeError
+    if not value:
+        return
+    kind = _named(value, message)
+    inner = class_of(kind)()
+    if kind.full_name in OWN_FORM:
         try:
-            kind = _kind_of(message, message.type_url)
-            inner = class_of(kind).FromString(message.value)
-        except (LookupError, DecodeError):  # an unknown type, which the client may know
-            return {_TYPE: message.type_url, _VALUE: base64(message.value)}
-        written = self.writer(kind)(inner)
-        return {_TYPE: message.type_url, **({_VALUE: written} if kind.full_name in OWN_FORM else written)}
-
-
-@dataclass(frozen=True, slots=True)
-class AnyReader:
-    reader: Lookup
-
-    def __call__(self, value: object, message: any_pb2.Any) -> None:
-        if type(value) is not dict:
-            raise TypeError
-        if not value:
-            return
-        kind = _named(value, message)
-        inner = class_of(kind)()
-        if kind.full_name in OWN_FORM:
-            self._read_value(value, kind, inner)
-        else:
-            self.reader(kind)(value, inner)
-        message.type_url = value[_TYPE]
-        message.value = inner.SerializeToString()
-
-    def _read_value(self, value: dict[str, object], kind: Descriptor, inner: Message) -> None:
-        try:
-            self.reader(kind)(value[_VALUE], inner)
+            reader(kind)(value[_VALUE], inner)
         except WRONG as error:
             raise note(None, f".{_VALUE}", expected_message(kind), value.get(_VALUE), error) from None
+    else:
+        reader(kind)(value, inner)
+    message.type_url = value[_TYPE]
+    message.value = inner.SerializeToString()
 
 
 def _named(value: dict[str, object], message: any_pb2.Any) -> Descriptor:
@@ -197,9 +163,7 @@ def _named(value: dict[str, object], message: any_pb2.Any) -> Descriptor:
     try:
         return _kind_of(message, cast("str", name))
     except (LookupError, TypeError, AttributeError):
-        faults = Faults()
-        faults.add(key_path(_TYPE), f"must name a known type of message, got {shown(name)}")
-        raise faults from None
+        raise with_fault(None, key_path(_TYPE), f"must name a known type of message, got {shown(name)}") from None
 
 
 def _kind_of(message: any_pb2.Any, url: str) -> Descriptor:
@@ -218,9 +182,9 @@ def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
         "google.protobuf.Value": write_value,
     }
     if dialect.ordered:
-        free = {name: partial(_write_in_order, write) for name, write in free.items()}
+        free = {name: partial(lambda write, message: in_order(write(message)), write) for name, write in free.items()}
     return {
-        "google.protobuf.Any": AnyWriter(writer),
+        "google.protobuf.Any": partial(_write_any, writer),
         "google.protobuf.Duration": _write_in_words,
         "google.protobuf.FieldMask": _write_in_words,
         "google.protobuf.Timestamp": dialect.time,
@@ -231,7 +195,7 @@ def known_writers(writer: Lookup, dialect: Dialect) -> dict[str, Function]:
 def known_readers(reader: Lookup) -> dict[str, Function]:
     """Return the functions that put a JSON value into a message, by the type's full name."""
     return {
-        "google.protobuf.Any": AnyReader(reader),
+        "google.protobuf.Any": partial(_read_any, reader),
         "google.protobuf.Duration": _read_duration,
         "google.protobuf.FieldMask": _read_mask,
         "google.protobuf.ListValue": read_list,
@@ -239,10 +203,6 @@ def known_readers(reader: Lookup) -> dict[str, Function]:
         "google.protobuf.Timestamp": read_time,
         "google.protobuf.Value": read_value,
     }
-
-
-def _write_in_order(write: Function, message: Message) -> object:
-    return in_order(write(message))
 
 
 def _write_in_words(message: duration_pb2.Duration | field_mask_pb2.FieldMask) -> str:

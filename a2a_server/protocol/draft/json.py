@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import not_
-from typing import Final
+from typing import Any, Final
 
+import orjson
 from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -16,9 +17,9 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.compiler import Compiler, Function, has
 from a2a_server.protocol.codec.dialect import Form, descriptor_of, is_required, json_name
-from a2a_server.protocol.codec.faults import Faults
+from a2a_server.protocol.codec.faults import faults_in
 from a2a_server.protocol.codec.scalars import boolean, integer
-from a2a_server.protocol.spellings import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE, of_0_3, of_1_0, snake
+from a2a_server.protocol.spellings import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE, snake
 from a2a_server.protocol.v0_3 import parts
 from a2a_server.protocol.v0_3.configs import (
     ID,
@@ -34,29 +35,28 @@ from a2a_server.protocol.v0_3.configs import (
 )
 from a2a_server.protocol.v0_3.foreign import IN_DRAFT
 from a2a_server.protocol.v0_3.json import TIME, Spelling
+from a2a_server.protocol.v0_3.kind import unasked
 from a2a_server.protocol.v0_3.parts import Found
 from a2a_server.protocol.v0_3.resource_names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
 from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, told
 
 _NAMES: Final[Mapping[str, str]] = {
-    **of_1_0(
-        {
-            "ListTasksRequest.status_timestamp_after": "lastUpdatedAfter",
-            "SendMessageConfiguration.return_immediately": "blocking",
-            "SendMessageConfiguration.task_push_notification_config": "pushNotificationConfig",
-        }
-    ),
-    **of_0_3({"FilePart.mime_type": "mediaType"}),
+    "lf.a2a.v1.ListTasksRequest.status_timestamp_after": "lastUpdatedAfter",
+    "lf.a2a.v1.SendMessageConfiguration.return_immediately": "blocking",
+    "lf.a2a.v1.SendMessageConfiguration.task_push_notification_config": "pushNotificationConfig",
+    "a2a.v1.FilePart.mime_type": "mediaType",
 }
 """Members that are not called as in the protos."""
 _ALSO: Final[Mapping[str, Sequence[str]]] = {
-    **of_1_0({"ListTaskPushNotificationConfigsRequest.task_id": ("id",)}),
-    **of_0_3({"FilePart.mime_type": ("mimeType", "mime_type")}),
+    "lf.a2a.v1.ListTaskPushNotificationConfigsRequest.task_id": ("id",),
+    "a2a.v1.FilePart.mime_type": ("mimeType", "mime_type"),
 }
 """Further names that are read."""
 _ALWAYS: Final = {
-    *of_1_0(dict.fromkeys(("Task.context_id", "SendMessageConfiguration.return_immediately"))),
-    *of_0_3(dict.fromkeys(("AuthenticationInfo.schemes", "PushNotificationConfig.url"))),
+    "lf.a2a.v1.SendMessageConfiguration.return_immediately",
+    "lf.a2a.v1.Task.context_id",
+    "a2a.v1.AuthenticationInfo.schemes",
+    "a2a.v1.PushNotificationConfig.url",
 }
 
 
@@ -66,10 +66,6 @@ def _member(field: FieldDescriptor) -> str:
 
 def _also(field: FieldDescriptor) -> Sequence[str]:
     return snake(_member(field)), *_ALSO.get(field.full_name, ())
-
-
-def _is_always_written(field: FieldDescriptor) -> bool:
-    return is_required(field) or field.full_name in _ALWAYS
 
 
 # -- parts: nested as in the 0.3 proto
@@ -107,7 +103,6 @@ def _part_reader(readers: Compiler) -> Function:
 # -- sends: `blocking` is the opposite of 1.0's member, and a send that does not say it does not wait (CONF-08)
 
 _REQUEST: Final = descriptor_of(pb.SendMessageRequest)
-_CONFIGURATION: Final = descriptor_of(pb.SendMessageConfiguration)
 
 
 def _send_reader(readers: Compiler) -> Function:
@@ -119,17 +114,6 @@ def _send_reader(readers: Compiler) -> Function:
             request.configuration.return_immediately = True
         elif not request.configuration.ByteSize():
             request.ClearField("configuration")
-
-    return read
-
-
-def _configuration_reader(readers: Compiler) -> Function:
-    plain = readers.plain(_CONFIGURATION)
-
-    def read(value: object, configuration: pb.SendMessageConfiguration) -> None:
-        plain(value, configuration)
-        if type(value) is dict and value.get("blocking") is None:
-            configuration.return_immediately = True
 
     return read
 
@@ -179,11 +163,7 @@ def _named(request: type[Message], members: Sequence[str], place: IdMember, fiel
         plain = readers.plain(kind)
 
         def read(value: object, message: Message) -> None:
-            faults: Faults | None = None
-            try:
-                plain(value, message)
-            except Faults as found:
-                faults = found
+            faults = faults_in(plain, value, message)
             assert type(value) is dict  # noqa: S101 - or plain had raised something else
             names = {member: value[member] for member in members if value.get(member) is not None}
             named, faults = read_places(names, places, faults)
@@ -206,14 +186,14 @@ _NAME: Final = IdMember(lambda name: config_of(text_of(name)), A_CONFIG)
 
 _REQUESTS: Final[Mapping[str, Form]] = {
     **{
-        kind.DESCRIPTOR.name: _named(kind, ("name",), _TASK, ("id",))
+        kind.DESCRIPTOR.full_name: _named(kind, ("name",), _TASK, ("id",))
         for kind in (pb.GetTaskRequest, pb.CancelTaskRequest, pb.SubscribeToTaskRequest)
     },
     **{
-        kind.DESCRIPTOR.name: _named(kind, ("name",), _NAME, ("task_id", "id"))
+        kind.DESCRIPTOR.full_name: _named(kind, ("name",), _NAME, ("task_id", "id"))
         for kind in (pb.GetTaskPushNotificationConfigRequest, pb.DeleteTaskPushNotificationConfigRequest)
     },
-    "ListTaskPushNotificationConfigsRequest": _named(
+    "lf.a2a.v1.ListTaskPushNotificationConfigsRequest": _named(
         pb.ListTaskPushNotificationConfigsRequest, ("parent", "name"), _PARENT, ("task_id",)
     ),
 }
@@ -223,27 +203,23 @@ _REQUESTS: Final[Mapping[str, Form]] = {
 
 _FORMS: Final[Mapping[str, Form]] = {
     "google.protobuf.Timestamp": TIME,
-    **of_0_3({"PushNotificationConfig.id": ID}),
-    **of_1_0(
-        {
-            "ListTasksRequest.status_timestamp_after": Form(
-                None, lambda _: _read_milliseconds, "milliseconds since 1970, such as 1767225600000"
-            ),
-            "Part": Form(_part_writer, _part_reader),
-            "SendMessageConfiguration": Form(None, _configuration_reader),
-            "SendMessageConfiguration.return_immediately": Form(lambda _: not_, lambda _: lambda it: not boolean(it)),
-            "SendMessageConfiguration.task_push_notification_config": UNNAMED,
-            "SendMessageRequest": Form(None, _send_reader),
-            "TaskPushNotificationConfig": _CONFIG,
-            **_REQUESTS,
-        }
+    "a2a.v1.PushNotificationConfig.id": ID,
+    "lf.a2a.v1.ListTasksRequest.status_timestamp_after": Form(
+        None, lambda _: _read_milliseconds, "milliseconds since 1970, such as 1767225600000"
     ),
+    "lf.a2a.v1.Part": Form(_part_writer, _part_reader),
+    "lf.a2a.v1.SendMessageConfiguration": unasked(pb.SendMessageConfiguration, "return_immediately"),
+    "lf.a2a.v1.SendMessageConfiguration.return_immediately": Form(lambda _: not_, lambda _: lambda it: not boolean(it)),
+    "lf.a2a.v1.SendMessageConfiguration.task_push_notification_config": UNNAMED,
+    "lf.a2a.v1.SendMessageRequest": Form(None, _send_reader),
+    "lf.a2a.v1.TaskPushNotificationConfig": _CONFIG,
+    **_REQUESTS,
 }
 _EVENT: Final = pb.TaskStatusUpdateEvent.DESCRIPTOR.full_name
 _DIALECT: Final = Dialect(
     member=_member,
     also=_also,
-    always=_is_always_written,
+    always=lambda field: is_required(field) or field.full_name in _ALWAYS,
     constants={_EVENT: {"final": False}},
     foreign=IN_DRAFT,
     enums={STATE: DRAFT_STATES, ROLE: DRAFT_ROLES},
@@ -256,3 +232,36 @@ DRAFT: Final = Spelling(
     lambda field: renamed(field, DRAFT_SENDS),
 )
 """On REST and JSON-RPC alike."""
+
+
+# -- the agent card, with the deprecated members of 0.3 (DRFT-05, CONF-40, CONF-41, CONF-47)
+
+_CARD_NAMES: Final[Mapping[str, str]] = {
+    "lf.a2a.v1.AgentCapabilities.extended_agent_card": "",  # the card itself says so
+    "lf.a2a.v1.AgentCard.security_requirements": "security",
+    "lf.a2a.v1.AgentCard.signatures": "",  # of another form
+    "lf.a2a.v1.AgentInterface.protocol_version": "",
+    "lf.a2a.v1.AgentSkill.security_requirements": "security",
+}
+"""Members that are not called as in 1.0; empty: there is none."""
+_CARD: Final = Codec(Dialect(member=lambda field: _CARD_NAMES.get(field.full_name, field.json_name), ordered=True))
+
+
+def card_json(card: pb.AgentCard) -> dict[str, Any]:
+    """The JSON of a card whose interfaces speak the draft; there is at least one."""
+    shown = orjson.loads(_CARD.encode(card))
+    main = card.supported_interfaces[0]
+    # Once for all tenants, and in the words of 0.3, too: readers of the deprecated member know no others.
+    doors = {
+        door.url: {"url": door.url, "transport": door.protocol_binding, "protocolBinding": door.protocol_binding}
+        for door in card.supported_interfaces
+    }
+    return {
+        "protocolVersion": "0.3.0",  # as the draft calls itself
+        **shown,
+        "capabilities": {**shown["capabilities"], "stateTransitionHistory": False},
+        "supportsExtendedAgentCard": card.capabilities.extended_agent_card,
+        "url": main.url,
+        "preferredTransport": main.protocol_binding,
+        "additionalInterfaces": [*doors.values()],
+    }

@@ -10,22 +10,22 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import LEGACY_DEFAULT, LegacyOptions
+from a2a_server.protocol.spellings import is_required_by_1_0
 from a2a_server.protocol.v0_3.configs import JsonObject
-from a2a_server.protocol.v0_3.messages import DEFAULT, Options
 
 _CARD_VERSION: Final = "0.3.0"
 """What 0.3 cards call it: with a patch, which 1.0 never writes (CONF-17)."""
 _IS_LEGACY: Final = re.compile(r"0\.3(\.\d+)?").fullmatch
 
 
-def downgrade(card: pb.AgentCard, options: Options = DEFAULT) -> v03.AgentCard:
+def downgrade(card: pb.AgentCard, options: LegacyOptions = LEGACY_DEFAULT) -> v03.AgentCard:
     """Make the 0.3 form; VERSION_NOT_SUPPORTED if no interface speaks it."""
     legacy = v03.AgentCard(
         name=card.name,
@@ -71,7 +71,7 @@ def carry(source: Message, target: Message) -> None:
     target.DiscardUnknownFields()
 
 
-def _add_interfaces(legacy: v03.AgentCard, card: pb.AgentCard, options: Options) -> None:
+def _add_interfaces(legacy: v03.AgentCard, card: pb.AgentCard, options: LegacyOptions) -> None:
     """Name the interfaces that speak 0.3, in order of preference; of two with one URL the first (LCRD-04)."""
     doors: dict[str, str] = {}
     for url, transport in _interfaces(card, options):
@@ -84,7 +84,7 @@ def _add_interfaces(legacy: v03.AgentCard, card: pb.AgentCard, options: Options)
         legacy.additional_interfaces.add(url=url, transport=transport)
 
 
-def _interfaces(card: pb.AgentCard, options: Options) -> Iterable[tuple[str, str]]:
+def _interfaces(card: pb.AgentCard, options: LegacyOptions) -> Iterable[tuple[str, str]]:
     for interface in card.supported_interfaces:
         if _IS_LEGACY(interface.protocol_version):
             bare = options.grpc_urls and interface.protocol_binding == "GRPC" and "://" not in interface.url
@@ -93,30 +93,15 @@ def _interfaces(card: pb.AgentCard, options: Options) -> Iterable[tuple[str, str
 
 # -- JSON, as the schema has it, made of ProtoJSON
 
-_REQUIRED: Final[Mapping[str, frozenset[str]]] = {
-    "AgentCard": frozenset(
-        (
-            *("protocol_version", "name", "description", "url", "preferred_transport", "version", "capabilities"),
-            *("default_input_modes", "default_output_modes", "skills", "supports_authenticated_extended_card"),
-        )
-    ),
-    "AgentCapabilities": frozenset({"streaming", "push_notifications"}),
-    "AgentCardSignature": frozenset({"protected", "signature"}),
-    "AgentExtension": frozenset({"uri"}),
-    "AgentInterface": frozenset({"url", "transport"}),
-    "AgentProvider": frozenset({"organization", "url"}),
-    "AgentSkill": frozenset({"id", "name", "description", "tags"}),
-    "APIKeySecurityScheme": frozenset({"location", "name"}),
-    "HTTPAuthSecurityScheme": frozenset({"scheme"}),
-    "OAuth2SecurityScheme": frozenset({"flows"}),
-    "OpenIdConnectSecurityScheme": frozenset({"open_id_connect_url"}),
-    "AuthorizationCodeOAuthFlow": frozenset({"authorization_url", "token_url", "scopes"}),
-    "ClientCredentialsOAuthFlow": frozenset({"token_url", "scopes"}),
-    "ImplicitOAuthFlow": frozenset({"authorization_url", "scopes"}),
-    "PasswordOAuthFlow": frozenset({"token_url", "scopes"}),
-    "StringList": frozenset({"list"}),
+_ALWAYS: Final = {
+    *("a2a.v1.AgentCard.protocol_version", "a2a.v1.AgentCard.url", "a2a.v1.AgentCard.preferred_transport"),
+    "a2a.v1.AgentCard.supports_authenticated_extended_card",
+    *("a2a.v1.AgentCapabilities.streaming", "a2a.v1.AgentCapabilities.push_notifications"),
+    *("a2a.v1.AgentExtension.uri", "a2a.v1.AgentInterface.transport", "a2a.v1.StringList.list"),
+    *("a2a.v1.ImplicitOAuthFlow.authorization_url", "a2a.v1.ImplicitOAuthFlow.scopes"),
+    *("a2a.v1.PasswordOAuthFlow.token_url", "a2a.v1.PasswordOAuthFlow.scopes"),
 }
-"""What the schema requires, or says about every agent. The proto has hardly any such mark."""
+"""What the schema requires beside what 1.0 does, or says about every agent."""
 
 _TYPES: Final = {
     "apiKeySecurityScheme": "apiKey",
@@ -129,13 +114,9 @@ _TYPES: Final = {
 OLD_CAPABILITIES: Final[JsonObject] = {"stateTransitionHistory": False}
 """What only 0.3 has; no server keeps such a history (CONF-47)."""
 
-
-def _is_required(field: FieldDescriptor) -> bool:
-    kind = field.containing_type
-    return kind is not None and field.name in _REQUIRED.get(kind.name, ())
-
-
-PROTO: Final = Codec(Dialect(always=_is_required, ordered=True))
+PROTO: Final = Codec(
+    Dialect(always=lambda field: is_required_by_1_0(field) or field.full_name in _ALWAYS, ordered=True)
+)
 """ProtoJSON of the 0.3 message, with all that the schema requires."""
 
 

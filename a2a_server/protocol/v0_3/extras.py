@@ -10,7 +10,7 @@ from typing import Final
 
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Function
-from a2a_server.protocol.codec.faults import WRONG, Faults, complain, note
+from a2a_server.protocol.codec.faults import WRONG, Faults, complain, faults_in, note
 from a2a_server.protocol.codec.wellknown import read_struct
 from a2a_server.protocol.names import COMPAT
 from a2a_server.protocol.names import INPUT_REQUEST_URI as URI
@@ -34,11 +34,7 @@ _OWN: Final = frozenset({"kind", "metadata"})
 def read_input_request(value: JsonObject, message: v03.Message, plain: Function) -> None:
     """Read a message with a request, where `plain` reads one without."""
     request = value[MEMBER]
-    faults: Faults | None = None
-    try:
-        plain(value, message)
-    except Faults as found:
-        faults = found
+    faults = faults_in(plain, value, message)
     try:
         told = {**_checked(request), "kind": _KIND}
         own = message.metadata.fields[URI].struct_value.fields[MEMBER]

@@ -15,14 +15,14 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import Violation, refuse
+from a2a_server.protocol.options import LEGACY_DEFAULT, LegacyOptions
 from a2a_server.protocol.v0_3 import cards, configs, messages
 from a2a_server.protocol.v0_3 import resource_names as names
 from a2a_server.protocol.v0_3.configs import schemes_of
-from a2a_server.protocol.v0_3.messages import DEFAULT, Options
 from a2a_server.protocol.v0_3.parts import Found
 
 N = TypeVar("N")
-Translate = Callable[[Any, Options], Message]
+Translate = Callable[[Any, LegacyOptions], Message]
 
 _NOWHERE: Final = names.ConfigName()
 _A_TASK: Final = "tasks/{id}"
@@ -32,7 +32,7 @@ _A_CONFIG: Final = "tasks/{id}/pushNotificationConfigs/{config id}"
 # -- requests that say more than a name
 
 
-def upgrade_send(legacy: v03.SendMessageRequest, options: Options = DEFAULT) -> pb.SendMessageRequest:
+def upgrade_send(legacy: v03.SendMessageRequest, options: LegacyOptions = LEGACY_DEFAULT) -> pb.SendMessageRequest:
     """Translate a send, whose push config gets a name."""
     request, found = pb.SendMessageRequest(), Found()
     messages.upgrade_send_into(request, legacy, found, wait_unasked=options.wait_unasked)
@@ -130,9 +130,7 @@ class OldCall(NamedTuple):
     request: Translate
     """From 0.3; raises INVALID_PARAMS with all that cannot be mapped."""
     answer: Translate | None
-    """To 0.3. None: a stream, whose items go through `messages.downgrade_item`, which has to know the last one."""
-    tenant: int
-    """The number of the draft's member `tenant` in the request."""
+    """To 0.3. None: a stream, whose items go through `Downgrade.item`, which has to know the last one."""
     schemes: Callable[[Any], Sequence[str]] = lambda _: ()
     """All that the request's push config offers, of which 1.0's has room for one (CONF-34)."""
 
@@ -147,19 +145,19 @@ def _by_task(kind: Callable[..., Message]) -> Translate:
 
 
 def _by_config(kind: Callable[..., Message]) -> Translate:
-    def translate(legacy: Any, _: Options) -> Message:  # noqa: ANN401 - all that have a name
+    def translate(legacy: Any, _: LegacyOptions) -> Message:  # noqa: ANN401 - all that have a name
         task_id, config_id = _only(legacy.name, "name", names.config_of, _NOWHERE)
         return kind(task_id=task_id, id=config_id)
 
     return translate
 
 
-def _answer(answer: pb.SendMessageResponse, options: Options) -> Message:
-    return messages.downgrade_answer(answer, raw_files=options.raw_files)
+def _answer(answer: pb.SendMessageResponse, options: LegacyOptions) -> Message:
+    return messages.Downgrade(options.raw_files).answer(answer)
 
 
-def _task(task: pb.Task, options: Options) -> Message:
-    return messages.downgrade_task(task, raw_files=options.raw_files)
+def _task(task: pb.Task, options: LegacyOptions) -> Message:
+    return messages.Downgrade(options.raw_files).task(task)
 
 
 def _in_send(legacy: v03.SendMessageRequest) -> Sequence[str]:
@@ -175,21 +173,19 @@ _config: Final = _plain(configs.downgrade_config)
 _CONFIG: Final = "TaskPushNotificationConfig"
 CALLS: Final[Mapping[str, OldCall]] = MappingProxyType(
     {
-        "SendMessage": OldCall("SendMessage", upgrade_send, _answer, 4, _in_send),
-        "SendStreamingMessage": OldCall("SendStreamingMessage", upgrade_send, None, 4, _in_send),
-        "GetTask": OldCall("GetTask", _plain(upgrade_get), _task, 3),
-        "CancelTask": OldCall("CancelTask", _by_task(pb.CancelTaskRequest), _task, 2),
-        "TaskSubscription": OldCall("SubscribeToTask", _by_task(pb.SubscribeToTaskRequest), None, 2),
-        f"Create{_CONFIG}": OldCall(f"Create{_CONFIG}", _plain(upgrade_create_config), _config, 4, _in_create),
-        f"Get{_CONFIG}": OldCall(f"Get{_CONFIG}", _by_config(pb.GetTaskPushNotificationConfigRequest), _config, 2),
-        f"List{_CONFIG}": OldCall(f"List{_CONFIG}s", _plain(_upgrade_list), _plain(configs.downgrade_configs), 4),
+        "SendMessage": OldCall("SendMessage", upgrade_send, _answer, _in_send),
+        "SendStreamingMessage": OldCall("SendStreamingMessage", upgrade_send, None, _in_send),
+        "GetTask": OldCall("GetTask", _plain(upgrade_get), _task),
+        "CancelTask": OldCall("CancelTask", _by_task(pb.CancelTaskRequest), _task),
+        "TaskSubscription": OldCall("SubscribeToTask", _by_task(pb.SubscribeToTaskRequest), None),
+        f"Create{_CONFIG}": OldCall(f"Create{_CONFIG}", _plain(upgrade_create_config), _config, _in_create),
+        f"Get{_CONFIG}": OldCall(f"Get{_CONFIG}", _by_config(pb.GetTaskPushNotificationConfigRequest), _config),
+        f"List{_CONFIG}": OldCall(f"List{_CONFIG}s", _plain(_upgrade_list), _plain(configs.downgrade_configs)),
         f"Delete{_CONFIG}": OldCall(
-            f"Delete{_CONFIG}", _by_config(pb.DeleteTaskPushNotificationConfigRequest), _plain(lambda empty: empty), 2
+            f"Delete{_CONFIG}", _by_config(pb.DeleteTaskPushNotificationConfigRequest), _plain(lambda empty: empty)
         ),
         # 0.3 reads the card over RPC to see what only an authenticated caller may.
-        "GetAgentCard": OldCall(
-            "GetExtendedAgentCard", lambda *_: pb.GetExtendedAgentCardRequest(), cards.downgrade, 1
-        ),
+        "GetAgentCard": OldCall("GetExtendedAgentCard", lambda *_: pb.GetExtendedAgentCardRequest(), cards.downgrade),
     }
 )
 """By the name of the RPC of 0.3."""
@@ -198,15 +194,15 @@ _TEXT: Final = 2
 """protobuf's number for what has a length."""
 
 
-def refuse_tenant(rpc: str, request: Message) -> None:
+def refuse_tenant(request: Message) -> None:
     """Refuse a request that names a tenant, for which 0.3 has no member.
 
-    The draft has 0.3's package, service and numbers, so that nothing but such a member tells its clients apart. To drop
-    the tenant would be to act in somebody else's space.
+    The draft has 0.3's package, service and numbers, and after the last of them `tenant`: nothing else tells its
+    clients apart. To drop the tenant would be to act in somebody else's space.
     """
-    number, unknown = CALLS[rpc].tenant, UnknownFieldSet(request)
+    unknown = UnknownFieldSet(request)
     for index in range(len(unknown)):
-        field = unknown[index]
-        if field.field_number == number and field.wire_type == _TEXT and field.data:
+        field, last = unknown[index], max((own.number for own in request.DESCRIPTOR.fields), default=0)
+        if field.field_number == last + 1 and field.wire_type == _TEXT and field.data:
             text = "0.3 has none over gRPC; call lf.a2a.v1, or REST or JSON-RPC under the tenant's path"
             refuse([Violation("tenant", text)])

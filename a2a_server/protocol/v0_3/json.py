@@ -22,7 +22,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect, times
 from a2a_server.protocol.codec.compiler import Compiler, Function
-from a2a_server.protocol.codec.dialect import Form, descriptor_of, is_required, json_name
+from a2a_server.protocol.codec.dialect import Form, descriptor_of, json_name
 from a2a_server.protocol.spellings import (
     KEBAB_STATES,
     OLD_ROLE,
@@ -32,8 +32,7 @@ from a2a_server.protocol.spellings import (
     PROTO_STATES,
     ROLE,
     STATE,
-    of_0_3,
-    of_1_0,
+    is_required_by_1_0,
     snake,
 )
 from a2a_server.protocol.v0_3 import configs, kind, messages
@@ -57,82 +56,61 @@ class Spelling(NamedTuple):
     """What a field of a send of 1.0 is called, by its path."""
 
 
-_IDS: Final = of_1_0(
-    {
-        "GetTaskPushNotificationConfigRequest.task_id": "id",
-        "GetTaskPushNotificationConfigRequest.id": "pushNotificationConfigId",
-        "DeleteTaskPushNotificationConfigRequest.task_id": "id",
-        "DeleteTaskPushNotificationConfigRequest.id": "pushNotificationConfigId",
-        "ListTaskPushNotificationConfigsRequest.task_id": "id",
-    }
-)
-_UNPAGED: Final = of_1_0(
-    {
-        "ListTaskPushNotificationConfigsRequest.page_size": "",
-        "ListTaskPushNotificationConfigsRequest.page_token": "",
-    }
-)
+_IDS: Final = {
+    "lf.a2a.v1.GetTaskPushNotificationConfigRequest.task_id": "id",
+    "lf.a2a.v1.GetTaskPushNotificationConfigRequest.id": "pushNotificationConfigId",
+    "lf.a2a.v1.DeleteTaskPushNotificationConfigRequest.task_id": "id",
+    "lf.a2a.v1.DeleteTaskPushNotificationConfigRequest.id": "pushNotificationConfigId",
+    "lf.a2a.v1.ListTaskPushNotificationConfigsRequest.task_id": "id",
+}
+_UNPAGED: Final = {
+    "lf.a2a.v1.ListTaskPushNotificationConfigsRequest.page_size": "",
+    "lf.a2a.v1.ListTaskPushNotificationConfigsRequest.page_token": "",
+}
 """JSON-RPC lists all configs at once."""
-_IN_KIND: Final = of_0_3(
-    {
-        "DataPart.data": "",  # data is the object itself
-        "FilePart.file_with_bytes": "bytes",
-        "FilePart.file_with_uri": "uri",
-        "Message.content": "parts",
-        "SendMessageConfiguration.push_notification": "pushNotificationConfig",
-    }
-)
+_IN_KIND: Final = {
+    "a2a.v1.DataPart.data": "",  # data is the object itself
+    "a2a.v1.FilePart.file_with_bytes": "bytes",
+    "a2a.v1.FilePart.file_with_uri": "uri",
+    "a2a.v1.Message.content": "parts",
+    "a2a.v1.SendMessageConfiguration.push_notification": "pushNotificationConfig",
+}
 _ALSO: Final[Mapping[str, Sequence[str]]] = {
-    **of_1_0({"GetTaskRequest.id": ("taskId", "task_id")}),
-    **of_0_3(
-        {
-            "FilePart.file_with_bytes": ("fileWithBytes", "file_with_bytes"),
-            "FilePart.file_with_uri": ("fileWithUri", "file_with_uri"),
-            "SendMessageConfiguration.push_notification": (
-                *("pushNotificationConfig", "push_notification_config"),
-                *("pushNotification", "push_notification"),
-            ),
-        }
+    "lf.a2a.v1.GetTaskRequest.id": ("taskId", "task_id"),
+    "a2a.v1.FilePart.file_with_bytes": ("fileWithBytes", "file_with_bytes"),
+    "a2a.v1.FilePart.file_with_uri": ("fileWithUri", "file_with_uri"),
+    "a2a.v1.SendMessageConfiguration.push_notification": (
+        *("pushNotificationConfig", "push_notification_config"),
+        *("pushNotification", "push_notification"),
     ),
 }
 """Further names that are read."""
-_ALWAYS: Final = of_0_3(
-    dict.fromkeys(
-        (
-            *("Artifact.artifact_id", "Artifact.parts", "AuthenticationInfo.schemes", "PushNotificationConfig.url"),
-            *("Message.message_id", "Message.role", "Message.content"),
-            *("Task.id", "Task.context_id", "Task.status", "TaskStatus.state"),
-            *("TaskArtifactUpdateEvent.task_id", "TaskArtifactUpdateEvent.context_id"),
-            "TaskArtifactUpdateEvent.artifact",
-            *("TaskStatusUpdateEvent.task_id", "TaskStatusUpdateEvent.context_id"),
-            *("TaskStatusUpdateEvent.status", "TaskStatusUpdateEvent.final"),
-        ),
-        True,
-    )
-)
-"""What 1.0 or the JSON schema requires. The proto has hardly any such mark."""
+_ALWAYS: Final = {
+    "a2a.v1.AuthenticationInfo.schemes",
+    "a2a.v1.Message.content",
+    "a2a.v1.PushNotificationConfig.url",
+    "a2a.v1.SendMessageRequest.request",
+    "a2a.v1.Task.context_id",
+    "a2a.v1.TaskStatusUpdateEvent.final",
+}
+"""What the JSON schema requires beside what 1.0 does."""
 _UNWRAPPED: Final[Mapping[str, Form]] = {
     "google.protobuf.Empty": kind.NULL,
-    **of_1_0(
-        {"ListTaskPushNotificationConfigsResponse": kind.listed(pb.ListTaskPushNotificationConfigsResponse, "configs")}
+    "lf.a2a.v1.ListTaskPushNotificationConfigsResponse": kind.listed(
+        pb.ListTaskPushNotificationConfigsResponse, "configs"
     ),
-    **of_0_3(
-        {
-            "SendMessageResponse": kind.bare(v03.SendMessageResponse),
-            "StreamResponse": kind.bare(v03.StreamResponse),
-        }
-    ),
+    "a2a.v1.SendMessageResponse": kind.bare(v03.SendMessageResponse),
+    "a2a.v1.StreamResponse": kind.bare(v03.StreamResponse),
 }
 """Answers over JSON-RPC."""
-KINDS: Final[Mapping[str, Mapping[str, str | bool]]] = of_0_3(
-    {
-        "Task": {"kind": "task"},
-        "Message": {"kind": "message"},
-        "TaskStatusUpdateEvent": {"kind": "status-update", "final": False},
-        "TaskArtifactUpdateEvent": {"kind": "artifact-update"},
-    }
-)
-_FINAL_FIRST: Final[Mapping[str, Mapping[str, str | bool]]] = of_0_3({"TaskStatusUpdateEvent": {"final": False}})
+_WAITING: Final = kind.unasked(v03.SendMessageConfiguration, "blocking")
+KINDS: Final[Mapping[str, Mapping[str, str | bool]]] = {
+    "a2a.v1.Task": {"kind": "task"},
+    "a2a.v1.Message": {"kind": "message"},
+    "a2a.v1.TaskStatusUpdateEvent": {"kind": "status-update", "final": False},
+    "a2a.v1.TaskArtifactUpdateEvent": {"kind": "artifact-update"},
+}
+_FINAL_FIRST: Final[Mapping[str, Mapping[str, str | bool]]] = {"a2a.v1.TaskStatusUpdateEvent": {"final": False}}
 """Early, for readers who look at the beginning; the field says what it is."""
 
 
@@ -163,17 +141,13 @@ def kind_json(*, rest: bool = False, wait: bool = True, extras: bool = False) ->
         enums={STATE: KEBAB_STATES, ROLE: PLAIN_ROLES, OLD_STATE: KEBAB_STATES, OLD_ROLE: PLAIN_ROLES},
         forms={
             "google.protobuf.Timestamp": TIME,
-            **of_0_3(kind.PARTS),
-            **of_0_3({"Message": kind.WITH_INPUT_REQUESTS if extras else kind.MESSAGE}),
-            **(of_0_3({"Part": kind.TOOL_PARTS}) if extras else {}),
-            **(of_0_3({"SendMessageConfiguration": kind.WAITING}) if wait else {}),
+            **kind.PARTS,
+            "a2a.v1.Message": kind.WITH_INPUT_REQUESTS if extras else kind.MESSAGE,
+            **({"a2a.v1.Part": kind.TOOL_PARTS} if extras else {}),
+            **({"a2a.v1.SendMessageConfiguration": _WAITING} if wait else {}),
             **({} if rest else _UNWRAPPED),
-            **of_1_0(
-                {
-                    "TaskPushNotificationConfig": configs.named(
-                        configs.by_task, TENANT, configs.IN_REST if rest else configs.ALONE
-                    )
-                }
+            "lf.a2a.v1.TaskPushNotificationConfig": configs.named(
+                configs.by_task, TENANT, configs.IN_REST if rest else configs.ALONE
             ),
         },
     )
@@ -195,8 +169,8 @@ def proto_json(*, raw_files: bool = False, wait: bool = True) -> Spelling:
         enums={STATE: PROTO_STATES, ROLE: PROTO_ROLES, OLD_STATE: PROTO_STATES, OLD_ROLE: PROTO_ROLES},
         forms={
             "google.protobuf.Timestamp": TIME,
-            **of_0_3({"PushNotificationConfig.id": configs.ID}),
-            **of_1_0({"TaskPushNotificationConfig": configs.named(configs.by_name, TENANT, configs.IN_REST)}),
+            "a2a.v1.PushNotificationConfig.id": configs.ID,
+            "lf.a2a.v1.TaskPushNotificationConfig": configs.named(configs.by_name, TENANT, configs.IN_REST),
         },
     )
     return _spelling(dialect, RENAMED["SendMessage"], wait=wait, raw_files=raw_files)
@@ -222,7 +196,7 @@ def _own_name(field: FieldDescriptor) -> Sequence[str]:
 
 
 def is_always_written(field: FieldDescriptor) -> bool:
-    return is_required(field) or field.full_name in _ALWAYS
+    return is_required_by_1_0(field) or field.full_name in _ALWAYS
 
 
 # -- messages of 1.0, by those of 0.3
@@ -230,23 +204,18 @@ def is_always_written(field: FieldDescriptor) -> bool:
 
 def _spelling(dialect: Dialect, sent: Renames, *, wait: bool, raw_files: bool = False) -> Spelling:
     """Make the codecs of a dialect over 0.3, for messages of 1.0."""
+    old = messages.Downgrade(raw_files)
     forms = {
         **dialect.forms,
-        **of_1_0(
-            {
-                "ListTasksResponse": kind.listed(pb.ListTasksResponse, "tasks"),
-                "SendMessageRequest": Form(None, partial(_send_reader, dialect=dialect, wait=wait)),
-                "SendMessageResponse": _written(
-                    v03.SendMessageResponse, partial(messages.downgrade_answer, raw_files=raw_files)
-                ),
-                "Task": _written(v03.Task, partial(messages.downgrade_task, raw_files=raw_files)),
-            }
-        ),
+        "lf.a2a.v1.ListTasksResponse": kind.listed(pb.ListTasksResponse, "tasks"),
+        "lf.a2a.v1.SendMessageRequest": Form(None, partial(_send_reader, dialect=dialect, wait=wait)),
+        "lf.a2a.v1.SendMessageResponse": _written(v03.SendMessageResponse, old.answer),
+        "lf.a2a.v1.Task": _written(v03.Task, old.task),
     }
 
     def ending(*, last: bool) -> Dialect:
-        item = _written(v03.StreamResponse, partial(messages.downgrade_item, raw_files=raw_files, last=last))
-        return replace(dialect, forms={**forms, **of_1_0({"StreamResponse": item})})
+        item = _written(v03.StreamResponse, partial(old.item, last=last))
+        return replace(dialect, forms={**forms, "lf.a2a.v1.StreamResponse": item})
 
     return Spelling(
         Codec(ending(last=False), memo_bytes=_MEMO_BYTES),
@@ -255,7 +224,7 @@ def _spelling(dialect: Dialect, sent: Renames, *, wait: bool, raw_files: bool = 
     )
 
 
-def _written(old: type[Message], downgrade: Callable[[Message], Message]) -> Form:
+def _written(old: type[Message], downgrade: Function) -> Form:
     def writer(writers: Compiler) -> Function:
         write = writers.of(descriptor_of(old))
         return lambda message: write(downgrade(message))

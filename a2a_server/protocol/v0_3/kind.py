@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.compiler import Compiler, Function, has, which_of
 from a2a_server.protocol.codec.dialect import Form, descriptor_of
-from a2a_server.protocol.codec.faults import WRONG, Faults, complain, elements, note
+from a2a_server.protocol.codec.faults import WRONG, Faults, complain, elements, faults_in, note
 from a2a_server.protocol.codec.scalars import octets
 from a2a_server.protocol.codec.wellknown import read_struct, write_struct
 from a2a_server.protocol.v0_3 import extras
@@ -25,7 +25,6 @@ from a2a_server.protocol.v0_3.resource_names import text_of
 
 _PART: Final = descriptor_of(v03.Part)
 _MESSAGE: Final = descriptor_of(v03.Message)
-_CONFIGURATION: Final = descriptor_of(v03.SendMessageConfiguration)
 _EXPECTED: Final[Mapping[str, str]] = {"text": "a string", "file": "an object", "data": "an object"}
 _CONTENTS: Final = tuple(_EXPECTED)
 """The members of which a part has one, and the values of its `kind`."""
@@ -62,11 +61,7 @@ def _part_reader(readers: Compiler) -> Function:
         if type(kind) is str and kind in extras.KINDS:
             extras.read_tool_part(value, part)
             return
-        faults: Faults | None = None
-        try:
-            plain(value, part)
-        except Faults as found:
-            faults = found
+        faults = faults_in(plain, value, part)
         if kind is not None and not (type(kind) is str and kind in _CONTENTS and value.get(kind) is not None):
             faults = _wrong_kind(kind, value, faults)
         if faults:
@@ -112,12 +107,12 @@ def _bytes_as_text(value: object) -> bytes:
 
 
 PARTS: Final[Mapping[str, Form]] = {
-    "Part": Form(_part_writer, _part_reader),
-    "DataPart": Form(lambda _: _write_data, lambda _: _read_data),
+    "a2a.v1.Part": Form(_part_writer, _part_reader),
+    "a2a.v1.DataPart": Form(lambda _: _write_data, lambda _: _read_data),
     # 0.3's bytes field holds base64 text, which is what JSON has.
-    "FilePart.file_with_bytes": Form(lambda _: bytes.decode, lambda _: _bytes_as_text),
+    "a2a.v1.FilePart.file_with_bytes": Form(lambda _: bytes.decode, lambda _: _bytes_as_text),
 }
-TOOL_PARTS: Final = PARTS["Part"]._replace(write=_tool_part_writer)
+TOOL_PARTS: Final = PARTS["a2a.v1.Part"]._replace(write=_tool_part_writer)
 """For clients that use parts of tools. Others see marked data."""
 
 
@@ -144,11 +139,7 @@ def _message_reader(readers: Compiler) -> Function:
         if type(value) is not dict or (ids := value.get(_REFERENCES, value.get("reference_task_ids"))) is None:
             plain(value, message)
             return
-        faults: Faults | None = None
-        try:
-            plain(value, message)
-        except Faults as found:
-            faults = found
+        faults = faults_in(plain, value, message)
         if faults := elements(faults, f".{_REFERENCES}", ids, text_of, "a string"):
             raise faults
         if ids:
@@ -168,19 +159,20 @@ WITH_INPUT_REQUESTS: Final = MESSAGE._replace(write=lambda writers: extras.write
 """For clients that use input requests. Others see an extension in metadata."""
 
 
-def _waiting_reader(readers: Compiler) -> Function:
-    plain = readers.plain(_CONFIGURATION)
+def unasked(kind: type[Message], field: str) -> Form:
+    """A configuration of which this field is true unless it says `blocking` (CONF-08)."""
 
-    def read(value: object, configuration: v03.SendMessageConfiguration) -> None:
-        plain(value, configuration)
-        if type(value) is dict and value.get("blocking") is None:
-            configuration.blocking = True
+    def reader(readers: Compiler) -> Function:
+        plain = readers.plain(descriptor_of(kind))
 
-    return read
+        def read(value: object, configuration: Message) -> None:
+            plain(value, configuration)
+            if type(value) is dict and value.get("blocking") is None:
+                setattr(configuration, field, True)
 
+        return read
 
-WAITING: Final[Form] = Form(None, _waiting_reader)
-"""A configuration that waits unless it says otherwise (CONF-08)."""
+    return Form(None, reader)
 
 
 # -- answers that are no objects of their fields
@@ -215,7 +207,7 @@ def listed(wrapper: type[Message], name: str) -> Form:
 
 
 def _write_null(_: object) -> None:
-    """Say that it is done."""
+    pass
 
 
 NULL: Final[Form] = Form(lambda _: _write_null)

@@ -29,21 +29,6 @@ _ROLE_NAMES: Final = ", ".join(v03.Role.keys())
 _REFERENCES: Final = "referenceTaskIds"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What operators may choose about how 0.3 is spoken (CONF-08, CONF-66, CONF-69)."""
-
-    raw_files: bool = False
-    """Write the bytes of files as they are, for JavaScript's clients. The others expect base64 text."""
-    wait_unasked: bool = False
-    """Whether a send without any configuration waits. To the letter it does not: protobuf's default is false."""
-    grpc_urls: bool = True
-    """Whether a card writes a bare `host:port` of gRPC as a URL. The SDKs' clients hand it to gRPC as it is."""
-
-
-DEFAULT = Options()
-
-
 def upgrade_send_into(
     request: pb.SendMessageRequest, legacy: v03.SendMessageRequest, found: Found, *, wait_unasked: bool
 ) -> None:
@@ -91,23 +76,6 @@ def upgrade_message_into(message: pb.Message, legacy: v03.Message, path: str, fo
                 message.ClearField("metadata")
 
 
-def downgrade_message_into(legacy: v03.Message, message: pb.Message, *, raw_files: bool) -> None:
-    """Fill the empty `legacy`."""
-    legacy.message_id = message.message_id
-    legacy.context_id = message.context_id
-    legacy.task_id = message.task_id
-    legacy.role = cast("v03.Role", message.role if message.role in _ROLES else 0)
-    content = legacy.content
-    for part in message.parts[:]:
-        parts.downgrade_into(content.add(), part, raw_files=raw_files)
-    if message.extensions:
-        legacy.extensions.extend(message.extensions)
-    if message.HasField("metadata"):
-        legacy.metadata.CopyFrom(message.metadata)
-    if message.reference_task_ids:
-        put_references(legacy.metadata, message.reference_task_ids)
-
-
 def put_references(metadata: struct_pb2.Struct, task_ids: Sequence[str]) -> None:
     """Keep the references to other tasks, for which 0.3 has no member (LMAP-02)."""
     record = struct_pb2.Struct()
@@ -130,98 +98,102 @@ def take_references(metadata: struct_pb2.Struct) -> Sequence[str]:
     return task_ids
 
 
-def downgrade_task(task: pb.Task, *, raw_files: bool) -> v03.Task:
-    legacy = v03.Task()
-    _downgrade_task_into(legacy, task, raw_files=raw_files)
-    return legacy
+@dataclass(frozen=True, slots=True)
+class Downgrade:
+    """Makes messages of 0.3 of those of 1.0. What is given a message of 0.3 fills it; it is empty before."""
 
+    raw_files: bool = False
+    """Whether the bytes of files are written as they are, and not as base64 text (CONF-66)."""
 
-def _downgrade_task_into(legacy: v03.Task, task: pb.Task, *, raw_files: bool) -> None:
-    legacy.id = task.id
-    legacy.context_id = task.context_id
-    if task.HasField("status"):
-        _downgrade_status_into(legacy.status, task.status, raw_files=raw_files)
-    artifacts, history = legacy.artifacts, legacy.history
-    for artifact in task.artifacts[:]:
-        _downgrade_artifact_into(artifacts.add(), artifact, raw_files=raw_files)
-    for message in task.history[:]:
-        downgrade_message_into(history.add(), message, raw_files=raw_files)
-    if task.HasField("metadata"):
-        legacy.metadata.CopyFrom(task.metadata)
+    def answer(self, answer: pb.SendMessageResponse) -> v03.SendMessageResponse:
+        legacy = v03.SendMessageResponse()
+        if answer.HasField("task"):
+            self._task(legacy.task, answer.task)
+        elif answer.HasField("message"):
+            self.message(legacy.msg, answer.message)
+        return legacy
 
+    def task(self, task: pb.Task) -> v03.Task:
+        legacy = v03.Task()
+        self._task(legacy, task)
+        return legacy
 
-def _downgrade_status_into(legacy: v03.TaskStatus, status: pb.TaskStatus, *, raw_files: bool) -> None:
-    legacy.state = cast("v03.TaskState", status.state if status.state in _STATES else 0)
-    if status.HasField("message"):
-        downgrade_message_into(legacy.update, status.message, raw_files=raw_files)
-    if status.HasField("timestamp"):
-        legacy.timestamp.CopyFrom(status.timestamp)
+    def item(self, item: pb.StreamResponse, *, last: bool) -> v03.StreamResponse:
+        """`last`: the stream closes after this item. Only who closes it knows (CONF-06, CONF-11)."""
+        legacy = v03.StreamResponse()
+        kind = item.WhichOneof("payload")
+        if kind == "artifact_update":
+            self._artifact_update(legacy.artifact_update, item.artifact_update)
+        elif kind == "status_update":
+            self._status_update(legacy.status_update, item.status_update)
+            legacy.status_update.final = last
+        elif kind == "task":
+            self._task(legacy.task, item.task)
+        elif kind == "message":
+            self.message(legacy.msg, item.message)
+        return legacy
 
+    def message(self, legacy: v03.Message, message: pb.Message) -> None:
+        legacy.message_id = message.message_id
+        legacy.context_id = message.context_id
+        legacy.task_id = message.task_id
+        legacy.role = cast("v03.Role", message.role if message.role in _ROLES else 0)
+        content = legacy.content
+        for part in message.parts[:]:
+            parts.downgrade_into(content.add(), part, raw_files=self.raw_files)
+        if message.extensions:
+            legacy.extensions.extend(message.extensions)
+        if message.HasField("metadata"):
+            legacy.metadata.CopyFrom(message.metadata)
+        if message.reference_task_ids:
+            put_references(legacy.metadata, message.reference_task_ids)
 
-def _downgrade_artifact_into(legacy: v03.Artifact, artifact: pb.Artifact, *, raw_files: bool) -> None:
-    legacy.artifact_id = artifact.artifact_id
-    legacy.name = artifact.name
-    legacy.description = artifact.description
-    old = legacy.parts
-    for part in artifact.parts[:]:
-        parts.downgrade_into(old.add(), part, raw_files=raw_files)
-    if artifact.HasField("metadata"):
-        legacy.metadata.CopyFrom(artifact.metadata)
-    if artifact.extensions:
-        legacy.extensions.extend(artifact.extensions)
+    def _task(self, legacy: v03.Task, task: pb.Task) -> None:
+        legacy.id = task.id
+        legacy.context_id = task.context_id
+        if task.HasField("status"):
+            self._status(legacy.status, task.status)
+        artifacts, history = legacy.artifacts, legacy.history
+        for artifact in task.artifacts[:]:
+            self._artifact(artifacts.add(), artifact)
+        for message in task.history[:]:
+            self.message(history.add(), message)
+        if task.HasField("metadata"):
+            legacy.metadata.CopyFrom(task.metadata)
 
+    def _status(self, legacy: v03.TaskStatus, status: pb.TaskStatus) -> None:
+        legacy.state = cast("v03.TaskState", status.state if status.state in _STATES else 0)
+        if status.HasField("message"):
+            self.message(legacy.update, status.message)
+        if status.HasField("timestamp"):
+            legacy.timestamp.CopyFrom(status.timestamp)
 
-def downgrade_answer(answer: pb.SendMessageResponse, *, raw_files: bool) -> v03.SendMessageResponse:
-    legacy = v03.SendMessageResponse()
-    _downgrade_payload(legacy, answer, raw_files=raw_files)
-    return legacy
+    def _artifact(self, legacy: v03.Artifact, artifact: pb.Artifact) -> None:
+        legacy.artifact_id = artifact.artifact_id
+        legacy.name = artifact.name
+        legacy.description = artifact.description
+        old = legacy.parts
+        for part in artifact.parts[:]:
+            parts.downgrade_into(old.add(), part, raw_files=self.raw_files)
+        if artifact.HasField("metadata"):
+            legacy.metadata.CopyFrom(artifact.metadata)
+        if artifact.extensions:
+            legacy.extensions.extend(artifact.extensions)
 
+    def _status_update(self, legacy: v03.TaskStatusUpdateEvent, event: pb.TaskStatusUpdateEvent) -> None:
+        legacy.task_id = event.task_id
+        legacy.context_id = event.context_id
+        if event.HasField("status"):
+            self._status(legacy.status, event.status)
+        if event.HasField("metadata"):
+            legacy.metadata.CopyFrom(event.metadata)
 
-def downgrade_item(item: pb.StreamResponse, *, raw_files: bool, last: bool) -> v03.StreamResponse:
-    """`last`: the stream closes after this item. Only who closes it knows (CONF-06, CONF-11)."""
-    legacy = v03.StreamResponse()
-    kind = item.WhichOneof("payload")
-    if kind == "artifact_update":
-        _downgrade_artifact_update(legacy.artifact_update, item.artifact_update, raw_files=raw_files)
-    elif kind == "status_update":
-        _downgrade_status_update(legacy.status_update, item.status_update, raw_files=raw_files)
-        legacy.status_update.final = last
-    else:
-        _downgrade_payload(legacy, item, raw_files=raw_files)
-    return legacy
-
-
-def _downgrade_status_update(
-    legacy: v03.TaskStatusUpdateEvent, event: pb.TaskStatusUpdateEvent, *, raw_files: bool
-) -> None:
-    legacy.task_id = event.task_id
-    legacy.context_id = event.context_id
-    if event.HasField("status"):
-        _downgrade_status_into(legacy.status, event.status, raw_files=raw_files)
-    if event.HasField("metadata"):
-        legacy.metadata.CopyFrom(event.metadata)
-
-
-def _downgrade_artifact_update(
-    legacy: v03.TaskArtifactUpdateEvent, event: pb.TaskArtifactUpdateEvent, *, raw_files: bool
-) -> None:
-    legacy.task_id = event.task_id
-    legacy.context_id = event.context_id
-    if event.HasField("artifact"):
-        _downgrade_artifact_into(legacy.artifact, event.artifact, raw_files=raw_files)
-    legacy.append = event.append
-    legacy.last_chunk = event.last_chunk
-    if event.HasField("metadata"):
-        legacy.metadata.CopyFrom(event.metadata)
-
-
-def _downgrade_payload(
-    legacy: v03.SendMessageResponse | v03.StreamResponse,
-    response: pb.SendMessageResponse | pb.StreamResponse,
-    *,
-    raw_files: bool,
-) -> None:
-    if response.HasField("task"):
-        _downgrade_task_into(legacy.task, response.task, raw_files=raw_files)
-    elif response.HasField("message"):
-        downgrade_message_into(legacy.msg, response.message, raw_files=raw_files)
+    def _artifact_update(self, legacy: v03.TaskArtifactUpdateEvent, event: pb.TaskArtifactUpdateEvent) -> None:
+        legacy.task_id = event.task_id
+        legacy.context_id = event.context_id
+        if event.HasField("artifact"):
+            self._artifact(legacy.artifact, event.artifact)
+        legacy.append = event.append
+        legacy.last_chunk = event.last_chunk
+        if event.HasField("metadata"):
+            legacy.metadata.CopyFrom(event.metadata)

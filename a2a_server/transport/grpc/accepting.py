@@ -1,4 +1,8 @@
-"""Accept many calls at once. grpc.aio accepts one at a time, which costs a task and two thread switches per call.
+"""Accept many calls at once, wait for the message of each, and bound those that are open (spec: LIMT-01, DOOR-07).
+
+grpc.aio accepts one call at a time, which costs a task and two thread switches per call. And it calls a handler of one
+message when the message has come, so that nobody can end the call before. So `Places` registers each RPC as one whose
+requests are a stream, which is the same on the wire: its handler is called at once, and reads the message itself.
 
 1. `core_of` looks whether this grpc.aio has everything that is needed here, none of which is public. Where anything is
    missing or different, calls are accepted as grpc.aio accepts them.
@@ -14,15 +18,27 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from importlib import import_module
+from inspect import isasyncgenfunction
+from itertools import islice
 from typing import Any, Final, cast
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.transport.grpc.servicer import Context, Handler, Streaming, Unary, refuse_call
+from a2a_server.transport.grpc.servicer import Context, Handler, refuse_call
+from a2a_server.transport.grpc_options import GrpcOptions
+
+_CODES: Final = "1.0.1"
+_SERVICES: Final = ""
+_UNARY: Final[Any] = grpc.stream_unary_rpc_method_handler
+_STREAM: Final[Any] = grpc.stream_stream_rpc_method_handler
 
 _grpc: Final[Any] = import_module("grpc._cython.cygrpc")
 
@@ -63,17 +79,15 @@ def _parameters(name: str) -> tuple[str, ...]:
 
 
 class Acceptor:
-    """Serves handlers by the full names of their methods, and bounds the calls that are open at once."""
+    """Serves handlers by the full names of their methods."""
 
-    def __init__(self, core: Any, handlers: Mapping[str, Handler], *, ahead: int, most: int) -> None:  # noqa: ANN401 - as above
+    def __init__(self, core: Any, handlers: Mapping[str, Handler], *, ahead: int) -> None:  # noqa: ANN401 - as above
         self._core = core
         self._ahead = ahead
-        self._most = most
-        self._open = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._names = tuple(handlers)
         self._resolver = _grpc._MethodResolver([], dict(handlers))  # noqa: SLF001 - see above
-        core.add_registered_method_handlers({name: self._counted(handler) for name, handler in handlers.items()})
+        core.add_registered_method_handlers(dict(handlers))
 
     def start(self) -> None:
         """Ask for calls, once the server has been started."""
@@ -81,63 +95,160 @@ class Acceptor:
             for _ in range(self._ahead):
                 self._keep(self._accept(name))
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a task and hold it until it is done; the loop alone would not."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _accept(self, name: str) -> None:
         """Accept one call after another until the server stops."""
         core, method, loop = self._core, name.encode(), asyncio.get_running_loop()
+        full = False  # `Places` decides that
         while core.is_running():
             try:
                 state = await core._request_registered_call(method)  # noqa: SLF001 - see above
             except _grpc._RequestCallError:  # noqa: SLF001 - the server stops, or the call was canceled early
                 continue
-            full = self._open >= self._most
             call = _grpc._handle_rpc(name, self._resolver, (), state, loop, full)  # noqa: SLF001 - see above
-            task = self._keep(_grpc._schedule_rpc_coro(call, state, loop, name))  # noqa: SLF001 - see above
-            if not full:
-                self._open += 1
-                task.add_done_callback(self._ended)
+            self._keep(_grpc._schedule_rpc_coro(call, state, loop, name))  # noqa: SLF001 - see above
 
-    def _ended(self, _: asyncio.Task[None]) -> None:
-        self._open -= 1
 
-    def _counted(self, handler: Handler) -> Handler:
-        """The same handler for the calls that grpc.aio's own loop accepts, counted as well."""
-        if handler.response_streaming:
-            streaming = self._counted_stream(cast("Streaming", handler.unary_stream))
-            return grpc.unary_stream_rpc_method_handler(cast("Any", streaming))
-        unary = self._counted_unary(cast("Unary", handler.unary_unary))
-        return grpc.unary_unary_rpc_method_handler(cast("Any", unary))
+class Places:
+    """The calls of one door: those that wait for their message, and those that have a place.
 
-    def _counted_unary(self, handler: Unary) -> Unary:
-        async def handle(raw: bytes, context: Context) -> bytes:
-            await self._enter(context)
+    1. A call without its message has no place yet. It ends when the message does not come in time. When there are too
+       many of them, the oldest end: honest clients send the message together with the call.
+    2. With the message it takes a place until it is over. Calls of the services share `max_concurrent_calls`.
+    3. Calls of health and reflection take none of these: each of their methods has places of its own for each address.
+    """
+
+    def __init__(self, options: GrpcOptions) -> None:
+        self._options = options
+        self._waiting: dict[Context, float] = {}
+        """Since when; the oldest stands first."""
+        self._taken: Counter[str] = Counter()
+        self._farewells: set[asyncio.Task[None]] = set()
+
+    def bounded(self, handler: Handler, helper: str = "") -> Handler:
+        """The same handler with these bounds. `helper` is the method's name if it is one of health or reflection."""
+        if handler.request_streaming:
+            make, behavior = _STREAM, self._helped(cast("Any", handler).stream_stream, helper)
+        elif handler.response_streaming:
+            yields = isasyncgenfunction(handler.unary_stream)  # Health/Watch writes to the context instead
+            make, wrap = _STREAM, self._streamed if yields else self._answered
+            behavior = wrap(handler.unary_stream, helper)
+        else:
+            make, behavior = _UNARY, self._answered(handler.unary_unary, helper)
+        return cast("Handler", make(behavior, handler.request_deserializer, handler.response_serializer))
+
+    def _answered(self, handler: Any, helper: str) -> Any:  # noqa: ANN401 - gRPC's, of any messages
+        async def handle(_: object, context: Context) -> object:
+            request = await self._message(context)
+            if request is None:
+                return None
+            place = await self._take(context, helper)
             try:
-                return await handler(raw, context)
+                return await handler(request, context)
             finally:
-                self._open -= 1
+                self._release(place)
 
         return handle
 
-    def _counted_stream(self, handler: Streaming) -> Streaming:
-        async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
-            await self._enter(context)
-            try:
-                async with aclosing(cast("Any", handler(raw, context))) as items:
-                    async for item in items:
-                        yield item
-            finally:
-                self._open -= 1
+    def _streamed(self, handler: Any, helper: str) -> Any:  # noqa: ANN401 - as above
+        async def handle(_: object, context: Context) -> AsyncIterator[object]:
+            request = await self._message(context)
+            if request is None:
+                return
+            place = await self._take(context, helper)
+            # When a call is canceled, nobody closes its generator in time.
+            cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(lambda _: self._release(place))
+            async with aclosing(handler(request, context)) as items:
+                async for item in items:
+                    yield item
 
         return handle
 
-    async def _enter(self, context: Context) -> None:
-        if self._open >= self._most:
-            text = f"The server has {self._most} calls open, the most it may have."
-            await refuse_call(context, A2AError(Reason.OVERLOADED, text, retry_after=1), "1.0.1")
-        self._open += 1
+    def _helped(self, handler: Any, helper: str) -> Any:  # noqa: ANN401 - as above
+        async def handle(requests: object, context: Context) -> AsyncIterator[object]:
+            place = await self._take(context, helper)
+            cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(lambda _: self._release(place))
+            async with aclosing(handler(requests, context)) as items:
+                async for item in items:
+                    yield item
+
+        return handle
+
+    async def _message(self, context: Context) -> object:
+        """Read the message; None if the call has been ended meanwhile."""
+        if len(self._waiting) >= self._options.max_concurrent_calls:
+            self._make_room()
+        self._waiting[context] = time.monotonic()
+        try:
+            message: object = await context.read()
+        finally:
+            waited = self._waiting.pop(context, 0.0)
+        if message is not grpc.aio.EOF:
+            return message
+        if waited and not context.cancelled():
+            await refuse_call(context, A2AError(Reason.INVALID_PARAMS, "The call has no message."), _CODES)
+        return None
+
+    async def _take(self, context: Context, helper: str) -> str:
+        place, most, whose = _SERVICES, self._options.max_concurrent_calls, "The server has"
+        if helper:
+            place = f"{helper} {context.peer().rpartition(':')[0]}"
+            most, whose = self._options.max_concurrent_streams, "This address has"
+        if self._taken[place] >= most:
+            text = f"{whose} {most} calls open, the most it may have."
+            await refuse_call(context, A2AError(Reason.OVERLOADED, text, retry_after=1), _CODES)
+        self._taken[place] += 1
+        return place
+
+    def _release(self, place: str) -> None:
+        self._taken[place] -= 1
+        if not self._taken[place]:
+            del self._taken[place]  # addresses come and go
+
+    async def keep(self) -> None:
+        """End calls whose message does not come, for as long as this runs."""
+        patience = self._options.message_timeout
+        while True:
+            await asyncio.sleep(patience / 4)
+            line = time.monotonic() - patience
+            text = f"The message did not arrive within {patience:g} seconds."
+            for context in [context for context, since in self._waiting.items() if since < line]:
+                self._end(context, A2AError(Reason.REQUEST_TIMEOUT, text))
+
+    def _make_room(self) -> None:
+        """End the oldest calls without a message; several at once, so that this is not done for each new one."""
+        text = "The server has too many calls open that wait for their message."
+        for context in list(islice(self._waiting, len(self._waiting) // 8 + 1)):
+            self._end(context, A2AError(Reason.OVERLOADED, text, retry_after=1))
+
+    def _end(self, context: Context, error: A2AError) -> None:
+        del self._waiting[context]
+        farewell = asyncio.get_running_loop().create_task(_refuse(context, error))
+        self._farewells.add(farewell)
+        farewell.add_done_callback(self._farewells.discard)
+
+
+async def _refuse(context: Context, error: A2AError) -> None:
+    with suppress(Exception):  # the client may be gone, and abort raises by design
+        await refuse_call(context, error, _CODES)
+
+
+def silence_broken_input() -> None:
+    """Keep it out of the log where grpc.aio and its tasks report errors."""
+    for name in (_grpc.__name__, "asyncio"):
+        logging.getLogger(name).addFilter(_is_no_broken_input)
+
+
+def _is_no_broken_input(record: logging.LogRecord) -> bool:
+    """Leave out what gRPC logs when a client sends what is no UTF-8 or no message, or is gone when its answer comes.
+
+    Anybody can cause any number of them, and the first kind would show the value, which may be a credential.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    undecoded = isinstance(error, UnicodeDecodeError) and str(record.msg).startswith("Invalid encoding")
+    return not (undecoded or isinstance(error, DecodeError) or type(error).__name__ == "ExecuteBatchError")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -13,23 +14,24 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
+from a2a_server.protocol.options import connection_bounds
 from a2a_server.transport.address import Address, StartError
 from a2a_server.transport.certificates import server_credentials
-from a2a_server.transport.grpc.accepting import Acceptor, core_of, is_wrapped
+from a2a_server.transport.grpc.accepting import Acceptor, Places, core_of, is_wrapped, silence_broken_input
+from a2a_server.transport.grpc.peers import Peers
 from a2a_server.transport.grpc.servicer import Handler, Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
 from a2a_server.transport.grpc_options import GrpcOptions, Tls
 
-SERVICES = (
-    a2a_pb2.DESCRIPTOR.services_by_name["A2AService"],
-    discovery_pb2.DESCRIPTOR.services_by_name["Discovery"],
-)
+SERVICES = (a2a_pb2.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"])
 LEGACY = a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"]
 
 log = structlog.get_logger(__name__)
 
 _KEYS = "gRPC knows keys of RSA, of ECDSA on P-256, P-384 and P-521, and Ed25519"
 _SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+_SECONDS_BETWEEN_PROBES = 1.0
 
 
 class GrpcDoor:
@@ -37,30 +39,32 @@ class GrpcDoor:
 
     def __init__(self, options: GrpcOptions, tls: Tls, interceptors: Sequence[grpc.aio.ServerInterceptor] = ()) -> None:
         self._intercepted = bool(interceptors) or is_wrapped()
+        silence_broken_input()
         self._server = grpc.aio.server(
             interceptors=list(interceptors),
             options=channel_arguments(options),
-            maximum_concurrent_rpcs=options.max_concurrent_calls,
         )
         self._options = options
         self._tls = tls
         self._health = health.aio.HealthServicer()
+        self._served: tuple[str, ...] = ()
+        self._places = Places(options)
+        self._watches: list[asyncio.Task[None]] = []
 
     def listen(self, address: Address) -> Address:
         """Take the port, so that it is known before the card is written; calls wait until `serve`."""
         if address.port:
             address.check_free("grpc")
         try:
-            return Address(address.host, self._bind(str(address)))
+            if not self._tls.cert:
+                self._port = self._server.add_insecure_port(str(address))
+            else:
+                self._port = self._server.add_secure_port(str(address), server_credentials(self._tls))
+            return Address(address.host, self._port)
         except RuntimeError:
             # The files are sound and fit together; gRPC's choice of algorithms is smaller than other people's.
             tls = f" with the certificate {self._tls.cert!r} (tls.cert); {_KEYS}" if self._tls.cert else ""
             raise StartError(f"grpc: cannot listen on {address}{tls}") from None
-
-    def _bind(self, address: str) -> int:
-        if not self._tls.cert:
-            return self._server.add_insecure_port(address)
-        return self._server.add_secure_port(address, server_credentials(self._tls))
 
     async def serve(
         self,
@@ -75,39 +79,46 @@ class GrpcDoor:
         if legacy is not None:
             names.append(LEGACY.full_name)
             handlers |= legacy.handlers(LEGACY)
-        acceptor = self._acceptor(handlers)
+        acceptor = self._acceptor({name: self._places.bounded(handler) for name, handler in handlers.items()})
         self._add_helpers([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
         await self._server.start()
         if acceptor is not None:
             acceptor.start()
-        for name in ("", *names):
-            await self._health.set(name, _SERVING)
+        options = self._options
+        peers = Peers(self._port, connection_bounds(options.connections, options.connections_per_client)[1])
+        self._watches = [asyncio.create_task(watch.keep(), name="grpc bounds") for watch in (peers, self._places)]
+        self._served = ("", *names)
+        await self._tell_health(serves=True)
 
     def _acceptor(self, handlers: Mapping[str, Handler]) -> Acceptor | None:
         """Return what accepts the calls of these methods; None where grpc.aio does so itself, for its interceptors."""
-        core, options = self._core(), self._options
-        if core is None:
-            self._server.add_generic_rpc_handlers([_ByName(handlers)])
-            return None
-        return Acceptor(core, handlers, ahead=options.accept_ahead, most=options.max_concurrent_calls)
-
-    def _core(self) -> Any:  # noqa: ANN401 - gRPC's, and without a type
-        if not self._options.accept_ahead:
-            return None
-        if self._intercepted:
+        ahead = self._options.accept_ahead
+        core = core_of(self._server) if ahead and not self._intercepted else None
+        if core is not None:
+            return Acceptor(core, handlers, ahead=ahead)
+        if ahead and self._intercepted:
             log.info("grpc.accepts_one_by_one", why="interceptors")
-            return None
-        core = core_of(self._server)
-        if core is None:
+        elif ahead:
             log.warning("grpc.accepts_one_by_one", why="another grpcio than expected", grpcio=grpc.__version__)
-        return core
+        self._server.add_generic_rpc_handlers([_ByName(handlers)])
+        return None
 
     def _add_helpers(self, shown: Sequence[str]) -> None:
-        target = cast("grpc.aio.Server", _GenericHandlers(self._server))
+        target = cast("grpc.aio.Server", _GenericHandlers(self._server, self._places))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, target)
         if self._options.reflection:
             servicer = reflection.aio.ReflectionServicer(shown)
             cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(servicer, target)
+
+    async def _tell_health(self, *, serves: bool) -> None:
+        for name in self._served:
+            await self._health.set(name, _SERVING if serves else _NOT_SERVING)
+
+    async def keep_health(self, ready: Callable[[], Awaitable[bool]]) -> None:
+        """Let health checks say whether calls would be served, for as long as this runs."""
+        while True:
+            await asyncio.sleep(_SECONDS_BETWEEN_PROBES)
+            await self._tell_health(serves=await ready())
 
     async def refuse_health(self) -> None:
         """Tell load balancers to use another server. Calls may still arrive until they do."""
@@ -115,6 +126,8 @@ class GrpcDoor:
 
     async def stop(self, grace: float | None) -> None:
         """Let calls end for `grace` seconds, then cut what is left."""
+        for watch in self._watches:
+            watch.cancel()
         await self._server.stop(grace)
 
 
@@ -128,14 +141,27 @@ class _ByName(grpc.GenericRpcHandler):
         return self._handlers.get(handler_call_details.method)
 
 
+class _Helpers(grpc.GenericRpcHandler):
+    """The handlers of health or reflection, with their bounds."""
+
+    def __init__(self, handlers: grpc.GenericRpcHandler, places: Places) -> None:
+        self._handlers = handlers
+        self._places = places
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        handler = self._handlers.service(handler_call_details)
+        return handler and self._places.bounded(cast("Handler", handler), handler_call_details.method)
+
+
 class _GenericHandlers:
     """Passes generic handlers on and drops registered ones, which cost grpc.aio one more future per method."""
 
-    def __init__(self, server: grpc.aio.Server) -> None:
+    def __init__(self, server: grpc.aio.Server, places: Places) -> None:
         self._server = server
+        self._places = places
 
     def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        self._server.add_generic_rpc_handlers(tuple(handlers))
+        self._server.add_generic_rpc_handlers([_Helpers(one, self._places) for one in handlers])
 
     def add_registered_method_handlers(self, service: str, handlers: object) -> None:
         """Generated code registers twice."""
@@ -149,6 +175,8 @@ def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", -1),  # what agents produce is bounded elsewhere
         ("grpc.max_metadata_size", options.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", options.max_metadata_bytes),
+        ("grpc.max_allowed_incoming_connections", connection_bounds(options.connections, 1)[0]),
+        ("grpc.server_handshake_timeout_ms", _ms(options.handshake_timeout)),
         ("grpc.max_concurrent_streams", options.max_concurrent_streams),
         ("grpc.keepalive_time_ms", _ms(options.keepalive_time)),
         ("grpc.keepalive_timeout_ms", _ms(options.keepalive_timeout)),
@@ -156,6 +184,8 @@ def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
         ("grpc.http2.min_recv_ping_interval_without_data_ms", _ms(options.min_ping_interval)),
         ("grpc.http2.max_pings_without_data", 0),
     ]
+    if options.max_connection_age:
+        arguments.append(("grpc.max_connection_age_ms", _ms(options.max_connection_age)))
     if options.max_connection_idle:
         arguments.append(("grpc.max_connection_idle_ms", _ms(options.max_connection_idle)))
     return arguments

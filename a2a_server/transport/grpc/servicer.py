@@ -24,7 +24,7 @@ from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import LONGEST_VALUE, A2AError, ErrorCodes, status_of
 from a2a_server.protocol.names import CHALLENGE, STATUS_DETAILS
 from a2a_server.transport.open_streams import Cut, OpenStream
-from a2a_server.transport.pipeline import Pipeline, decode
+from a2a_server.transport.pipeline import Pipeline
 
 Context = grpc.aio.ServicerContext[bytes, bytes]
 Unary = Callable[[bytes, Context], Awaitable[bytes]]
@@ -46,7 +46,6 @@ class Servicer:
     """Whether to read the names in the peer's certificate."""
 
     def handlers(self, service: ServiceDescriptor) -> Mapping[str, Handler]:
-        """Serve all RPCs of a service, by their full names."""
         return handlers_of(service, self._unary, self._streaming)
 
     def _unary(self, method: MethodDescriptor) -> Unary:
@@ -54,7 +53,9 @@ class Servicer:
 
         async def handle(raw: bytes, context: Context) -> bytes:
             try:
-                reply = await self.pipeline.unary(rpc, decode(request, raw), self._credentials(context))
+                credentials = self._credentials(context)
+                message = await self.pipeline.read(rpc, request, raw, credentials)
+                reply = await self.pipeline.unary(rpc, message, credentials)
             except A2AError as error:
                 await refuse_call(context, error, self.codes)
             if reply.metadata:
@@ -68,7 +69,9 @@ class Servicer:
 
         async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
             try:
-                stream = await self.pipeline.stream(rpc, decode(request, raw), self._credentials(context))
+                credentials = self._credentials(context)
+                message = await self.pipeline.read(rpc, request, raw, credentials)
+                stream = await self.pipeline.stream(rpc, message, credentials)
                 place, begun = stream.place, False
                 place.cut = cutter(context, place, self.codes)
                 async with aclosing(stream.items) as items:
@@ -121,26 +124,12 @@ def peer_names_of(context: Context) -> tuple[str, ...]:
     return tuple(name.decode(errors="replace") for name in context.peer_identities() or ())
 
 
-@dataclass(frozen=True, slots=True)
-class Abort:
-    """The arguments of `context.abort`."""
-
-    code: grpc.StatusCode
-    message: str
-    trailers: tuple[tuple[str, str | bytes], ...]
-
-
-def abort_of(error: A2AError, codes: ErrorCodes = "1.0.1") -> Abort:
+async def refuse_call(context: Context, error: A2AError, codes: ErrorCodes) -> NoReturn:
     status = status_of(error, codes)
     trailers: list[tuple[str, str | bytes]] = [(STATUS_DETAILS, status.SerializeToString())]
     if challenge := error.metadata.get("challenge"):
         trailers.append((CHALLENGE, challenge[:LONGEST_VALUE]))
-    return Abort(_CODES[status.code], status.message, tuple(trailers))
-
-
-async def refuse_call(context: Context, error: A2AError, codes: ErrorCodes) -> NoReturn:
-    abort = abort_of(error, codes)
-    await context.abort(abort.code, abort.message, abort.trailers)
+    await context.abort(_CODES[status.code], status.message, tuple(trailers))
 
 
 def cutter(context: Context, place: OpenStream, codes: ErrorCodes) -> Cut:

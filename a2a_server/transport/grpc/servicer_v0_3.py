@@ -20,8 +20,9 @@ from a2a_server.operations.rpc.subscribe import TaskOverError
 from a2a_server.ports.authenticator import Credentials
 from a2a_server.protocol.errors import A2AError, ErrorCodes
 from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
+from a2a_server.protocol.options import LEGACY_DEFAULT, LegacyOptions
 from a2a_server.protocol.v0_3.grpc_calls import CALLS, OldCall, Translate, refuse_tenant
-from a2a_server.protocol.v0_3.messages import DEFAULT, Options, downgrade_item
+from a2a_server.protocol.v0_3.messages import Downgrade
 from a2a_server.protocol.v0_3.words import named, respell
 from a2a_server.transport.grpc.servicer import (
     Context,
@@ -34,7 +35,7 @@ from a2a_server.transport.grpc.servicer import (
     peer_names_of,
     refuse_call,
 )
-from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, decode
+from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
@@ -42,8 +43,9 @@ _LARGEST_PAGE: Final = 100
 
 
 class Asked(NamedTuple):
-    """What came with a request."""
+    """A request, translated, and what came with it."""
 
+    request: Message
     credentials: Credentials
     spellings: Sequence[str]
     """By which names the client listed extensions."""
@@ -59,8 +61,8 @@ class Retellings:
     All readers of a task are given the very same batch, one after another, so that to remember one is enough.
     """
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, options: LegacyOptions) -> None:
+        self._downgrade = Downgrade(options.raw_files)
         self._entries: Entries = ()
         self._wires: Sequence[bytes] = ()
 
@@ -73,32 +75,32 @@ class Retellings:
 
     def _wire(self, wire: bytes, *, last: bool) -> bytes:
         response = pb.StreamResponse.FromString(wire)  # which may tell its number, unlike the event
-        return downgrade_item(response, raw_files=self._options.raw_files, last=last).SerializeToString()
+        return self._downgrade.item(response, last=last).SerializeToString()
 
 
 class LegacyServicer:
     """Makes gRPC handlers that lead into the pipeline, and speak 0.3 outside."""
 
-    def __init__(self, pipeline: Pipeline, options: Options = DEFAULT, *, peer_names: bool = False) -> None:
+    def __init__(
+        self, pipeline: Pipeline, options: LegacyOptions = LEGACY_DEFAULT, *, peer_names: bool = False
+    ) -> None:
         self._pipeline = pipeline
         self._options = options
         self._peer_names = peer_names
         self._retellings = Retellings(options)
 
     def handlers(self, service: ServiceDescriptor) -> Mapping[str, Handler]:
-        """Serve all RPCs of a service, by their full names."""
         return handlers_of(service, self._unary, self._streaming)
 
     def _unary(self, method: MethodDescriptor) -> Unary:
-        rpc, call = method.name, CALLS[method.name]
+        call = CALLS[method.name]
         downgrade = cast("Translate", call.answer)
-        ask = self._whole_list if rpc == "ListTaskPushNotificationConfig" else self._ask
+        ask = self._whole_list if method.name == "ListTaskPushNotificationConfig" else self._ask
 
         async def handle(raw: bytes, context: Context) -> bytes:
             try:
-                legacy = self._decode(method, raw)
-                asked = self._asked(call, legacy, context)
-                reply = await ask(call, call.request(legacy, self._options), asked.credentials)
+                asked = await self._asked(method, raw, context)
+                reply = await ask(call, asked)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
                 await refuse_call(context, named(respell(error, call.rpc), call.rpc), CODES)
@@ -108,18 +110,18 @@ class LegacyServicer:
 
         return handle
 
-    async def _ask(self, call: OldCall, request: Message, credentials: Credentials) -> UnaryReply:
-        return await self._pipeline.unary(call.rpc, request, credentials, spoken=LEGACY)
+    async def _ask(self, call: OldCall, asked: Asked) -> UnaryReply:
+        return await self._pipeline.unary(call.rpc, asked.request, asked.credentials, spoken=LEGACY)
 
-    async def _whole_list(self, call: OldCall, request: Message, credentials: Credentials) -> UnaryReply:
+    async def _whole_list(self, call: OldCall, asked: Asked) -> UnaryReply:
         """Follow the pages, unless the client wants them."""
-        wanted = cast("pb.ListTaskPushNotificationConfigsRequest", request)
+        wanted = cast("pb.ListTaskPushNotificationConfigsRequest", asked.request)
         if wanted.page_size:
-            return await self._ask(call, wanted, credentials)
+            return await self._ask(call, asked)
         wanted.page_size = _LARGEST_PAGE
         whole, more = pb.ListTaskPushNotificationConfigsResponse(), True
         while more:
-            reply = await self._ask(call, wanted, credentials)
+            reply = await self._ask(call, asked)
             page = cast("pb.ListTaskPushNotificationConfigsResponse", reply.message)
             whole.configs.extend(page.configs)
             wanted.page_token = page.next_page_token
@@ -131,10 +133,8 @@ class LegacyServicer:
 
         async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
             try:
-                legacy = self._decode(method, raw)
-                asked = self._asked(call, legacy, context)
-                request = call.request(legacy, self._options)
-                async with aclosing(self._items(call, request, asked, context)) as items:
+                asked = await self._asked(method, raw, context)
+                async with aclosing(self._items(call, asked, context)) as items:
                     async for item in items:
                         yield item
             except A2AError as error:
@@ -142,10 +142,8 @@ class LegacyServicer:
 
         return handle
 
-    async def _items(
-        self, call: OldCall, request: Message, asked: Asked, context: Context
-    ) -> AsyncGenerator[bytes, None]:
-        stream = await self._pipeline.stream(call.rpc, request, asked.credentials, spoken=LEGACY)
+    async def _items(self, call: OldCall, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
+        stream = await self._pipeline.stream(call.rpc, asked.request, asked.credentials, spoken=LEGACY)
         place, metadata = stream.place, asked.answer(stream.metadata)
         place.cut = cutter(context, place, CODES)
         try:
@@ -160,23 +158,20 @@ class LegacyServicer:
                         yield wire  # stays here while the peer does not read
                     place.sent()
         except TaskOverError as over:
-            reply = await self._pipeline.unary(
-                "GetTask", pb.GetTaskRequest(id=over.task_id), asked.credentials, spoken=LEGACY
-            )
+            wanted = pb.GetTaskRequest(id=over.task_id)
+            reply = await self._pipeline.unary("GetTask", wanted, asked.credentials, spoken=LEGACY)
             if metadata:
                 await context.send_initial_metadata(metadata)
             seen = pb.StreamResponse(task=cast("pb.Task", reply.message))
-            yield downgrade_item(seen, raw_files=self._options.raw_files, last=True).SerializeToString()
+            yield Downgrade(self._options.raw_files).item(seen, last=True).SerializeToString()
 
-    def _decode(self, method: MethodDescriptor, raw: bytes) -> Message:
-        legacy = decode(GetMessageClass(method.input_type), raw)
-        refuse_tenant(method.name, legacy)
-        return legacy
-
-    def _asked(self, call: OldCall, legacy: Message, context: Context) -> Asked:
-        metadata = metadata_of(context)
+    async def _asked(self, method: MethodDescriptor, raw: bytes, context: Context) -> Asked:
+        metadata, call = metadata_of(context), CALLS[method.name]
+        credentials = Credentials(metadata, peer_names_of(context) if self._peer_names else ())
+        legacy = await self._pipeline.read(call.rpc, GetMessageClass(method.input_type), raw, credentials)
+        refuse_tenant(legacy)
         spellings = [name for name in (OLD_EXTENSIONS, EXTENSIONS) if name in metadata]
         if listed := [uris for name in spellings for uris in metadata[name]]:
             metadata[EXTENSIONS] = tuple(listed)
         metadata[SCHEMES] = tuple(call.schemes(legacy))
-        return Asked(Credentials(metadata, peer_names_of(context) if self._peer_names else ()), spellings)
+        return Asked(call.request(legacy, self._options), credentials, spellings)

@@ -9,29 +9,27 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from email.utils import formatdate, parsedate_to_datetime
 from itertools import chain
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.profiles import major_minor
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect, Memo
-from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.errors import major_minor, version_not_supported
 from a2a_server.protocol.names import JSON, VERSION_HEADER
-from a2a_server.protocol.options import CardForm
+from a2a_server.protocol.options import LEGACY_DEFAULT, CardForm, LegacyOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
-from a2a_server.protocol.v0_3.messages import DEFAULT, Options
 
 CardMembers = Mapping[str, Any]
 """A card as a JSON object."""
 
-_LONGEST_SHOWN: Final = 100
 _MEMO_BYTES: Final = 2**20
 
 CARD: Final = Codec(Dialect(ordered=True), memo_bytes=_MEMO_BYTES)
@@ -41,8 +39,8 @@ CARD: Final = Codec(Dialect(ordered=True), memo_bytes=_MEMO_BYTES)
 class Legacy:
     """Writes cards for clients of 0.3; refuses those without an interface of 0.3 with VERSION_NOT_SUPPORTED."""
 
-    def __init__(self, options: Options = DEFAULT) -> None:
-        self._options = options
+    def __init__(self, options: LegacyOptions = LEGACY_DEFAULT) -> None:
+        self.options = options
         self.card_0_3 = CardWriter(self._in_schema)
         """JSON by the schema of 0.3."""
         self.card_0_3_both = CardWriter(self._for_all_of_0_3)
@@ -61,7 +59,7 @@ class Legacy:
         return old_cards.in_schema(self._in_proto(card))
 
     def _in_proto(self, card: pb.AgentCard) -> dict[str, Any]:
-        written: dict[str, Any] = orjson.loads(old_cards.PROTO.encode(old_cards.downgrade(card, self._options)))
+        written: dict[str, Any] = orjson.loads(old_cards.PROTO.encode(old_cards.downgrade(card, self.options)))
         return written
 
     def _joined(self, card: pb.AgentCard) -> dict[str, object]:
@@ -96,13 +94,9 @@ def form_of(asked: Sequence[str], *, unasked: CardForm, legacy: bool) -> Literal
         return "1.0"
     if versions == {"0.3"} and legacy:
         return "0.3"
-    requested = ",".join(dict.fromkeys(asked))[:_LONGEST_SHOWN]
     offered = ("1.0", "0.3") if legacy else ("1.0",)
-    raise A2AError(
-        Reason.VERSION_NOT_SUPPORTED,
-        f'This card is told in the form of A2A {" or ".join(offered)}; the request asks for "{requested}".',
-        metadata={"requestedVersion": requested, "supportedVersions": ",".join(offered)},
-    )
+    text = f'This card is told in the form of A2A {" or ".join(offered)}; the request asks for "{{requested}}".'
+    raise version_not_supported(text, asked, ",".join(offered))
 
 
 BINDINGS = ("HTTP+JSON", "JSONRPC")
@@ -114,32 +108,23 @@ _IS_OLD = re.compile(r"0\.3(\.[0-9]+)?").fullmatch
 _MOST_REMEMBERED = 256
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Cards:
     """Completes cards with this gateway's URLs, and answers requests for the public card."""
 
-    def __init__(  # noqa: PLR0913 - one argument per option
-        self,
-        *,
-        base: str,
-        max_age: int,
-        others: bool = True,
-        form: CardForm = "auto",
-        legacy: Legacy | None = None,
-        tenants: Collection[str] = (),
-        vary: Sequence[str] = (),
-    ) -> None:
-        self.base = base
-        """The URL of the HTTP door, unless a trusted proxy reports another."""
-        self.legacy = legacy
-        """Writes the forms of 0.3; None if 0.3 is not served."""
-        self._max_age = max_age
-        self._others = others
-        self._form = form
-        self._tenants = tenants
-        """The tenants that have a path of their own for 0.3."""
-        self._vary = ", ".join((VERSION_HEADER, *vary))
-        """The request headers that a card depends on: for its form, and for its URLs."""
-        self._since: dict[str, int] = {}
+    base: str
+    """The URL of the HTTP door, unless a trusted proxy reports another."""
+    max_age: int
+    others: bool = True
+    """Whether cards keep interfaces that are not HTTP's."""
+    form: CardForm = "auto"
+    legacy: Legacy | None = None
+    """Writes the forms of 0.3; None if 0.3 is not served."""
+    tenants: Collection[str] = ()
+    """The tenants that have a path of their own for 0.3."""
+    vary: Sequence[str] = ()
+    """The request headers that a card's URLs depend on."""
+    _since: dict[str, int] = field(default_factory=dict, init=False)
 
     def with_doors(self, card: pb.AgentCard, base: str) -> pb.AgentCard:
         """Put this gateway's interfaces where the card has HTTP interfaces: those of 1.0 first, then those of 0.3."""
@@ -162,14 +147,14 @@ class Cards:
 
     def _old_doors(self, base: str, tenant: str) -> Sequence[pb.AgentInterface]:
         """Return the interfaces of 0.3, whose clients can give a tenant only in the URL (CONF-50)."""
-        if self.legacy is None or (tenant and tenant not in self._tenants):
+        if self.legacy is None or (tenant and tenant not in self.tenants):
             return ()
         return old_doors_at(base, tenant)
 
     def _placed(
         self, ours: Sequence[pb.AgentInterface], declared: Sequence[pb.AgentInterface], *, otherwise: int
     ) -> Iterator[pb.AgentInterface]:
-        kept = [door for door in declared if self._others and not _is_http(door)]
+        kept = [door for door in declared if self.others and not _is_http(door)]
         listed = [index for index, door in enumerate(declared) if _is_http(door)]
         at = min(listed[0] if listed else otherwise, len(kept))
         return chain(kept[:at], ours, kept[at:])
@@ -177,7 +162,7 @@ class Cards:
     def written(self, card: pb.AgentCard, asked: Sequence[str]) -> bytes:
         """Return a completed card as JSON, in the form for a client that asks for these versions (CONF-42)."""
         legacy = self.legacy if any(map(is_old, card.supported_interfaces)) else None
-        form = form_of(asked, unasked=self._form, legacy=legacy is not None)
+        form = form_of(asked, unasked=self.form, legacy=legacy is not None)
         if legacy is None or form == "1.0":
             return CARD.encode_kept(card)
         return legacy.both(card) if form == "both" else legacy.card_0_3(card)
@@ -189,9 +174,9 @@ class Cards:
         fields = [
             *extra,
             ("ETag", tag),
-            ("Cache-Control", f"public, max-age={self._max_age}"),
-            ("Last-Modified", formatdate(since, usegmt=True)),
-            ("Vary", self._vary),
+            (hdrs.CACHE_CONTROL, f"public, max-age={self.max_age}"),
+            (hdrs.LAST_MODIFIED, formatdate(since, usegmt=True)),
+            (hdrs.VARY, ", ".join((VERSION_HEADER, *self.vary))),
             *ANYBODY,
         ]
         known = _is_known(request, tag, since)
@@ -239,10 +224,10 @@ def _is_http(door: pb.AgentInterface) -> bool:
 
 def _is_known(request: web.BaseRequest, tag: str, since: int) -> bool:
     """Whether the client has this card. Tags compare weakly and outrank the date (RFC 9110, 13.1.2 and 13.1.3)."""
-    if lines := request.headers.getall("If-None-Match", ()):
+    if lines := request.headers.getall(hdrs.IF_NONE_MATCH, ()):
         tags = [text.strip().removeprefix("W/") for text in ",".join(lines).split(",")]
         return tag in tags or tags == ["*"]
     try:
-        return parsedate_to_datetime(request.headers.get("If-Modified-Since", "")).timestamp() >= since
+        return parsedate_to_datetime(request.headers.get(hdrs.IF_MODIFIED_SINCE, "")).timestamp() >= since
     except (ValueError, OverflowError):
         return False

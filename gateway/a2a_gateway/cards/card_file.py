@@ -34,6 +34,9 @@ class WithCard:
     upstream: Upstream
     card: pb.AgentCard
 
+    async def identify(self, context: CallContext) -> None:
+        await self.upstream.identify(context)
+
     async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         if method.name == "GetAgentCard":
             return Answer(self.card)

@@ -26,8 +26,9 @@ def credentials_of(options: ChannelOptions) -> grpc.ChannelCredentials | None:
 
 def arguments_of(options: ChannelOptions, *, streams: bool = False) -> list[tuple[str, Any]]:
     """Return the channel arguments for a connection that carries streams, or other calls."""
+    health = {"healthCheckConfig": {"serviceName": ""}} if options.health_checks else {}
     arguments: list[tuple[str, Any]] = [
-        ("grpc.service_config", json.dumps(_service_config(options))),
+        ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}], **health})),
         ("grpc.service_config_disable_resolution", 1),  # the name's owner cannot change it
         ("grpc.use_local_subchannel_pool", 1),  # otherwise equal channels share one connection
         ("grpc.max_receive_message_length", options.max_message_bytes),
@@ -48,13 +49,6 @@ def arguments_of(options: ChannelOptions, *, streams: bool = False) -> list[tupl
     if options.server_name:
         arguments.append(("grpc.ssl_target_name_override", options.server_name))
     return arguments
-
-
-def _service_config(options: ChannelOptions) -> dict[str, Any]:
-    config: dict[str, Any] = {"loadBalancingConfig": [{"round_robin": {}}]}
-    if options.health_checks:
-        config["healthCheckConfig"] = {"serviceName": ""}
-    return config
 
 
 def _pem(setting: str, path: str) -> bytes | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import grpc
@@ -25,14 +26,10 @@ log = structlog.get_logger(__name__)
 _FAILED: Final = frozenset({code_pb2.UNKNOWN, code_pb2.INTERNAL})
 _INFO: Final = ErrorInfo.DESCRIPTOR.full_name
 _LONGEST_TEXT: Final = 1000
+_LONGEST_REASON: Final = 300
 
 ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 """The codes that gRPC itself reports when the upstream does not answer."""
-
-_TOO_LARGE = "message larger than max"
-_TOO_MUCH = "metadata size exceeds"
-_HERE, _HERE_TOO = "CLIENT: ", "Stream removed"
-"""How gRPC marks errors that were found at this end of the call."""
 
 
 def refusal_of(
@@ -58,10 +55,19 @@ def _own(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | None:
         return away()  # gRPC's own text names the addresses that it has tried
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and seconds is not None:
         return deadline_exceeded(seconds)
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in text:
-        return _too_large(text)
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_MUCH in text:
-        return _too_much(text)
+    return _too_large(text) if code is grpc.StatusCode.RESOURCE_EXHAUSTED else None
+
+
+def _too_large(text: str) -> A2AError | None:
+    """Tell by gRPC's text what was too large, and whether that was found at this end of the call."""
+    if "message larger than max" in text:
+        if "CLIENT: " in text:
+            return A2AError(Reason.INTERNAL, "The answer is larger than this gateway takes.")
+        return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server takes.")
+    if "metadata size exceeds" in text:
+        if text.startswith("Stream removed"):
+            return A2AError(Reason.INTERNAL, "The answer's metadata is more than this gateway takes.")
+        return A2AError(Reason.HEADERS_TOO_LARGE, "The headers are more than the agent's server takes.")
     return None
 
 
@@ -90,48 +96,28 @@ def garbled(kind: str) -> A2AError:
     return A2AError(Reason.INTERNAL, f"The agent's server did not answer with a well-formed {kind}.")
 
 
-def _too_large(text: str) -> A2AError:
-    if _HERE in text:
-        return A2AError(Reason.INTERNAL, "The answer is larger than this gateway takes.")
-    return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server takes.")
-
-
-def _too_much(text: str) -> A2AError:
-    if text.startswith(_HERE_TOO):
-        return A2AError(Reason.INTERNAL, "The answer's metadata is more than this gateway takes.")
-    return A2AError(Reason.HEADERS_TOO_LARGE, "The headers are more than the agent's server takes.")
-
-
 def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
-    for name, value in pairs(error.trailing_metadata()):
-        if name == STATUS_DETAILS and isinstance(value, bytes):
-            try:
-                status = status_pb2.Status.FromString(value)
-            except DecodeError:
-                return None
-            return status if status.code else None
-    return None
+    packed = next((value for name, value in pairs(error.trailing_metadata()) if name == STATUS_DETAILS), None)
+    try:
+        status = status_pb2.Status.FromString(packed) if isinstance(packed, bytes) else None
+    except DecodeError:
+        return None
+    return status if status is not None and status.code else None
 
 
 def pairs(metadata: grpc.aio.Metadata | None) -> MetadataPairs:
-    """Return metadata as plain pairs, in order."""
     return tuple(metadata or ())
 
 
-_LONGEST_REASON: Final = 300
-
-log = structlog.get_logger(__name__)
-
-
+@dataclass(slots=True, eq=False)
 class Reachability:
     """Logs when one address becomes unreachable, and when it is back: once per change.
 
     This is for the operator. Clients see neither the address nor gRPC's reason.
     """
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._away = False
+    _address: str
+    _away: bool = False
 
     def answered(self) -> None:
         if self._away:

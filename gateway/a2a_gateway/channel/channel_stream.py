@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import grpc
@@ -45,6 +45,7 @@ class StreamRequest:
         return None if self.deadline is None else self.deadline - time.monotonic()
 
 
+@dataclass(slots=True, eq=False)
 class StreamAttempt:
     """One attempt to begin a stream, and the room it takes on a connection. Its creator closes it.
 
@@ -52,15 +53,14 @@ class StreamAttempt:
     when the headers of a call have been sent. The request follows them, so before that the call can go elsewhere.
     """
 
-    def __init__(self, endpoints: Endpoints, patience: float) -> None:
-        self._endpoints = endpoints
-        self._patience = patience
-        self._connection: ChannelConnection | None = None
-        self._taken = False
-        self._reachability: Reachability | None = None
-        self.sent = False
-        """Whether the upstream may have received the request."""
-        self.call: Any = None
+    _endpoints: Endpoints
+    _patience: float
+    call: Any = None
+    sent: bool = False
+    """Whether the upstream may have received the request."""
+    _connection: ChannelConnection | None = None
+    _taken: bool = False
+    _reachability: Reachability | None = None
 
     async def begin(self, request: StreamRequest) -> Any:  # noqa: ANN401 - grpc's type wants messages
         """Return the call once the upstream has accepted it."""
@@ -93,7 +93,8 @@ class StreamAttempt:
                 endpoint.capacity.learn(connection.taken)
             if time.monotonic() >= end:
                 if connected:
-                    raise _busy()
+                    text = "The agent's server takes no more streams now."
+                    raise A2AError(Reason.UNAVAILABLE, text, retry_after=1)
                 endpoint.reachability.lost("no connection in time")
                 raise away()
             if connected:
@@ -135,35 +136,23 @@ class StreamAttempt:
         self._taken = False
 
 
-def _busy() -> A2AError:
-    return A2AError(Reason.UNAVAILABLE, "The agent's server takes no more streams now.", retry_after=1)
-
-
+@dataclass(slots=True, eq=False)
 class ChannelStream:
     """The items of a streaming call. The call begins when the first item is asked for."""
 
-    def __init__(  # noqa: PLR0913 - all that a stream is made of
-        self,
-        endpoints: Endpoints,
-        options: ChannelOptions,
-        request: StreamRequest,
-        numbers: EventNumbers,
-        streams: set[ChannelStream],
-        *,
-        end_check: EndCheck | None = None,
-    ) -> None:
-        """Join the set of open `streams` when the call begins. With `end_check` the last batch is marked as such."""
-        self._endpoints = endpoints
-        self._options = options
-        self._request = request
-        self._numbers = numbers
-        self._streams = streams
-        self._end_check = end_check
-        self._attempt: StreamAttempt | None = None
-        self._batches: BatchReader | None = None
-        self.cut: Callable[[A2AError], Awaitable[None]] | None = None
-        self.ended = asyncio.Event()
-        self.metadata: MetadataPairs = ()
+    _endpoints: Endpoints
+    _options: ChannelOptions
+    _request: StreamRequest
+    _numbers: EventNumbers
+    _streams: set[ChannelStream]
+    """The open streams, which this one joins when the call begins."""
+    _end_check: EndCheck | None
+    """Finds the last batch, to mark it as such."""
+    metadata: MetadataPairs = ()
+    cut: Callable[[A2AError], Awaitable[None]] | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _attempt: StreamAttempt | None = None
+    _batches: BatchReader | None = None
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
         """Register how to end the stream when this gateway stops. An upstream that stops ends it by itself."""

@@ -11,6 +11,7 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
+from google.rpc import code_pb2 as code
 from grpc_health.v1 import health_pb2
 
 from a2a_gateway.channel.call_failures import ABSENT, garbled, pairs, pauses, refusal_of
@@ -19,8 +20,9 @@ from a2a_gateway.channel.endings import EndCheck
 from a2a_gateway.channel.endpoints import Endpoint, Endpoints
 from a2a_gateway.channel.event_numbers import EventNumbers
 from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer, is_read
-from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.names import CURRENT
+from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.errors import A2AError, Reason, StatusError
+from a2a_server.protocol.names import CURRENT, SPOKEN, VERSION
 from a2a_server.protocol.options import ChannelOptions
 
 PATIENCE = 2.0
@@ -32,6 +34,8 @@ FRESH = 0.5
 FAREWELL = 1.0
 """How many seconds readers have to receive the end of their streams."""
 
+_GET_TASK = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name["GetTask"]
+_TURNED_AWAY = {code.UNAUTHENTICATED, code.UNAVAILABLE}
 _CHECK = "/grpc.health.v1.Health/Check"
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 
@@ -47,6 +51,16 @@ class ChannelUpstream:
         self._streams: set[ChannelStream] = set()
         self._ready = False
         self._asked = float("-inf")
+
+    async def identify(self, context: CallContext) -> None:
+        """Ask for a task that nobody has. Only who calls matters about the answer."""
+        metadata = {name: values for name, values in context.metadata.items() if name != SPOKEN}
+        known = CallContext({**metadata, VERSION: (CURRENT,)}, context.timeout, context.peer, context.binary)
+        try:
+            await self.unary(_GET_TASK, pb.GetTaskRequest(id="0"), known)
+        except StatusError as error:
+            if error.status.code in _TURNED_AWAY:
+                raise
 
     async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         """Make a call. One that changes nothing is repeated while the upstream is away; a send never is."""
@@ -92,15 +106,9 @@ class ChannelUpstream:
         metadata, timeout = metadata_of(context), context.timeout
         numbers = EventNumbers(method, metadata)
         deadline = None if timeout is None else time.monotonic() + timeout
-        return ChannelStream(
-            self._endpoints,
-            self._options,
-            StreamRequest(method, request.SerializeToString(), numbers.ask(metadata), timeout, deadline),
-            numbers,
-            self._streams,
-            # Only older versions mark the event that ends a stream.
-            end_check=None if context.spoken == CURRENT else self._end_check,
-        )
+        wanted = StreamRequest(method, request.SerializeToString(), numbers.ask(metadata), timeout, deadline)
+        check = None if context.spoken == CURRENT else self._end_check  # older versions mark what ends a stream
+        return ChannelStream(self._endpoints, self._options, wanted, numbers, self._streams, check)
 
     async def ready(self) -> bool:
         """Whether any address serves: by grpc.health.v1, or, without that service, by answering at all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
@@ -60,18 +61,18 @@ def _in_band(update: pb.TaskStatusUpdateEvent) -> bool:
     return IN_BAND_KEY in fields and fields[IN_BAND_KEY].bool_value
 
 
+@dataclass(slots=True, eq=False)
 class BatchReader:
     """Reads a call's items as batches of one, because gRPC delivers them one by one.
 
     It keeps no reference to an item that it has returned, since the reader may be slow.
     """
 
-    def __init__(self, call: Any, item_of: Callable[[bytes], NumberedItem], end_check: EndCheck | None) -> None:  # noqa: ANN401 - grpc's
-        """With `end_check` the last batch is a `FinalBatch`."""
-        self._call = call
-        self._item_of = item_of
-        self._end_check = end_check
-        self._ahead: asyncio.Future[bytes | None] | None = None
+    _call: Any
+    _item_of: Callable[[bytes], NumberedItem]
+    _end_check: EndCheck | None
+    """With it, the last batch is a `FinalBatch`."""
+    _ahead: asyncio.Future[bytes | None] | None = None
 
     async def next(self) -> Sequence[NumberedItem] | None:
         """Return the next batch; None after the last one."""
@@ -80,20 +81,14 @@ class BatchReader:
         if wire is None:
             return None
         item = self._item_of(wire)
-        return (
-            FinalBatch((item,)) if self._end_check is not None and await self._ends(self._end_check, item) else (item,)
-        )
+        ends = False if self._end_check is None else self._end_check.of(item)
+        return FinalBatch((item,)) if (await self._is_over() if ends is None else ends) else (item,)
 
     async def soon(self, seconds: float) -> Sequence[NumberedItem] | None:
         """Return the next batch if it comes soon, otherwise an empty one."""
         return await self.next() if await self._has_come(seconds) else ()
 
-    async def _ends(self, end_check: EndCheck, item: NumberedItem) -> bool:
-        ends = end_check.of(item)
-        return await self._is_over() if ends is None else ends
-
     async def _is_over(self) -> bool:
-        """Whether the stream ends now."""
         if not await self._has_come(SUSPENSE) or (ahead := self._ahead) is None:
             return False
         return not ahead.cancelled() and ahead.exception() is None and ahead.result() is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import Any, Literal
 
 import grpc
@@ -76,22 +77,11 @@ class ChannelConnection:
         self._open()
 
     def _open(self) -> None:
-        self._unary: dict[str, Any] = {}
-        self._streaming: dict[str, Any] = {}
-        self.channel = self._dial()
-
-    def unary(self, method: MethodDescriptor) -> Any:  # noqa: ANN401 - bytes in, bytes out; grpc's types want messages
-        name = method.full_name
-        if (call := self._unary.get(name)) is None:
-            call = self._unary[name] = self.channel.unary_unary(path_of(method))
-        return call
-
-    def streaming(self, method: MethodDescriptor) -> Any:  # noqa: ANN401 - as above
-        """Make the call as one with a stream of requests: only such calls report when they are accepted."""
-        name = method.full_name
-        if (call := self._streaming.get(name)) is None:
-            call = self._streaming[name] = self.channel.stream_stream(path_of(method))
-        return call
+        self.channel = channel = self._dial()
+        # Bytes in, bytes out, though grpc's types want messages.
+        self.unary: Callable[[MethodDescriptor], Any] = cache(lambda method: channel.unary_unary(path_of(method)))
+        # Streaming calls have a stream of requests too: only such calls report when they are accepted.
+        self.streaming: Callable[[MethodDescriptor], Any] = cache(lambda method: channel.stream_stream(path_of(method)))
 
     def state(self) -> State:
         """Return the channel's state; an idle channel begins to connect."""
@@ -114,7 +104,7 @@ class ConnectionPool:
         self._capacity = capacity
         self._most = most
         self.first = ChannelConnection(dial)
-        self._connections = [self.first]
+        self.connections = [self.first]
 
     def pick(self) -> tuple[ChannelConnection, bool] | None:
         """Return a connection with room and whether it is connected; None when all are full and no more are allowed.
@@ -124,18 +114,15 @@ class ConnectionPool:
         """
         spare: ChannelConnection | None = None
         most = self._capacity.calls
-        for connection in self._connections:
+        for connection in self.connections:
             if connection.calls < most:
                 if connection.state() is _READY:
                     return connection, True
                 spare = spare or connection
-        if spare is None and len(self._connections) < self._most:
+        if spare is None and len(self.connections) < self._most:
             spare = ChannelConnection(self._dial)
-            self._connections.append(spare)
+            self.connections.append(spare)
         return None if spare is None else (spare, False)
-
-    def __iter__(self) -> Iterator[ChannelConnection]:
-        return iter(self._connections)
 
 
 def path_of(method: MethodDescriptor) -> str:
@@ -154,7 +141,7 @@ class Endpoint:
         self.pools: dict[CallKind, ConnectionPool] = {
             "reads": ConnectionPool(self._dial, capacity, options.connections),
             "sends": ConnectionPool(self._dial, capacity, options.connections),
-            "streams": ConnectionPool(self._dial_for_streams, capacity, options.connections),
+            "streams": ConnectionPool(partial(self._dial, streams=True), capacity, options.connections),
         }
         for pool in self.pools.values():
             pool.first.state()  # begins to connect
@@ -167,18 +154,11 @@ class Endpoint:
     def state(self) -> State:
         return self.pools["reads"].first.state()
 
-    def connections(self) -> Iterator[ChannelConnection]:
-        for pool in self.pools.values():
-            yield from pool
-
     def _dial(self, *, streams: bool = False) -> grpc.aio.Channel:
         arguments = arguments_of(self._options, streams=streams)
         if self._credentials is None:
             return grpc.aio.insecure_channel(self._target, arguments)
         return grpc.aio.secure_channel(self._target, self._credentials, arguments)
-
-    def _dial_for_streams(self) -> grpc.aio.Channel:
-        return self._dial(streams=True)
 
 
 class Endpoints:
@@ -243,6 +223,5 @@ class Endpoints:
         return iter(self._endpoints)
 
     async def close(self) -> None:
-        await asyncio.gather(
-            *(connection.channel.close() for endpoint in self._endpoints for connection in endpoint.connections())
-        )
+        pools = [pool for endpoint in self._endpoints for pool in endpoint.pools.values()]
+        await asyncio.gather(*(connection.channel.close() for pool in pools for connection in pool.connections))

@@ -42,7 +42,6 @@ class EventNumbers:
         """Whether the upstream has activated the extension, which it reports before the first item."""
 
     def ask(self, metadata: MetadataPairs) -> MetadataPairs:
-        """Return the metadata to send."""
         return metadata if self._wanted or not self._possible else [*metadata, (EXTENSIONS, REPLAY_URI)]
 
     def answered(self, metadata: MetadataPairs) -> MetadataPairs:
@@ -69,7 +68,6 @@ class EventNumbers:
         raise A2AError(Reason.UNSUPPORTED_OPERATION, text)
 
     def read(self, wire: bytes) -> NumberedItem:
-        """Return an event with its number."""
         if not self.active:
             return NumberedItem(0, wire)
         found = _without_number(wire)
@@ -77,7 +75,6 @@ class EventNumbers:
 
 
 def _without_number(wire: bytes) -> NumberedItem:
-    """Take the number out of an event's metadata."""
     try:
         event = pb.StreamResponse.FromString(wire)
     except DecodeError:
@@ -87,16 +84,13 @@ def _without_number(wire: bytes) -> NumberedItem:
     if update is None or REPLAY_URI not in update.metadata.fields:
         return NumberedItem(0, wire)
     fields = update.metadata.fields
-    number = _whole(fields[REPLAY_URI].number_value)
+    number = fields[REPLAY_URI].number_value
     del fields[REPLAY_URI]
     if not fields:
         update.ClearField("metadata")
-    return NumberedItem(number, event.SerializeToString())
+    known = 0 < number < _LARGEST and number.is_integer()
+    return NumberedItem(int(number) if known else 0, event.SerializeToString())
 
 
 def _uris(value: str | bytes) -> tuple[str, ...]:
     return tuple(uri.strip() for uri in value.split(",")) if isinstance(value, str) else ()
-
-
-def _whole(number: float) -> int:
-    return int(number) if 0 < number < _LARGEST and number.is_integer() else 0

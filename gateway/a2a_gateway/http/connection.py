@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import cast
@@ -66,6 +66,8 @@ class Connection(asyncio.Protocol):
     bounds: Bounds
     ends: bool = False
     """Whether the connection ends with the answer that is under way."""
+    left: Callable[[], None] | None = None
+    """Gives the client's place among the connections back."""
     transport: asyncio.Transport | None = None
     busy: bool = False
     """Whether a request is being handled."""
@@ -142,12 +144,13 @@ class Connection(asyncio.Protocol):
         return url_too_long(options) if is_url else headers_too_large(options)
 
     def eof_received(self) -> None:
-        """The client sends no more; the transport closes."""
         self.inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.bounds.connections.discard(self)
         self.bounds.backlog.go_on(self)
+        if self.left is not None:
+            self.left()
         self.inner.connection_lost(exc)
 
     # -- requests

@@ -28,6 +28,10 @@ class Cors:
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
         self.on = bool(self._origins)
 
+    def allows(self, origin: str) -> bool:
+        """Whether pages of an origin may call."""
+        return "*" in self._origins or origin.lower() in self._origins
+
     @web.middleware
     async def middleware(self, request: web.Request, handler: NextHandler) -> web.StreamResponse:
         """Mark every answer, streams included."""
@@ -47,7 +51,7 @@ class Cors:
         if "*" in self._origins:
             return ANYBODY
         origin = request.headers.get("Origin", "")
-        return ((ALLOW, origin), _EXPOSE, _BY_ORIGIN) if origin.lower() in self._origins else (_BY_ORIGIN,)
+        return ((ALLOW, origin), _EXPOSE, _BY_ORIGIN) if self.allows(origin) else (_BY_ORIGIN,)
 
     def preflight(self, request: web.BaseRequest, verbs: Iterable[str], *, public: bool = False) -> Reply:
         """Answer OPTIONS: what the path serves, and to pages that may call how they may."""

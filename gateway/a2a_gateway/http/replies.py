@@ -41,7 +41,8 @@ class Reply(web.Response):
     direct: AbstractStreamWriter | None = None
     """Writes the answer, if it is a usual one."""
     written = False
-    has_cookies = False
+    asks_more = False
+    """Whether somebody has asked for what only aiohttp does: cookies, compression, the end of the connection."""
 
     def __init__(self, body: bytes, content_type: str, fields: HeaderPairs = (), *, status: int = 200) -> None:
         super().__init__(body=body, status=status, headers=usual_headers(content_type, bodiless=status in _BODILESS))
@@ -57,8 +58,16 @@ class Reply(web.Response):
         return self.direct is not None or super().prepared
 
     def set_cookie(self, name: str, value: str, **rest: Any) -> None:  # noqa: ANN401 - aiohttp's own
-        self.has_cookies = True
+        self.asks_more = True
         super().set_cookie(name, value, **rest)
+
+    def enable_compression(self, *choice: Any, **rest: Any) -> None:  # noqa: ANN401 - as above
+        self.asks_more = True
+        super().enable_compression(*choice, **rest)
+
+    def force_close(self) -> None:
+        self.asks_more = True
+        super().force_close()
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         if self.direct is None and not self.is_usual(request):
@@ -69,13 +78,13 @@ class Reply(web.Response):
     def is_usual(self, request: web.BaseRequest) -> bool:
         """Whether this answer needs nothing that only aiohttp does."""
         return (
-            request.version == HttpVersion11
+            not self.asks_more
+            and request.version == HttpVersion11
             and request.keep_alive
-            and super().keep_alive is None
             and request.method != hdrs.METH_HEAD
             and self.status in _WITH_BODY
             and type(self.body) is bytes
-            and not (self.compression or self.has_cookies or listeners(request))
+            and not listeners(request)
         )
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -84,9 +93,10 @@ class Reply(web.Response):
             await super().write_eof(data)
         elif not self.written:
             self.written = True
-            self.headers[hdrs.DATE] = http_date(int(time.time()))
-            self.headers[hdrs.CONTENT_LENGTH] = str(len(body))
-            await writer.write_headers(STATUS_LINES[self.status], self.headers)
+            headers = self.headers
+            headers[hdrs.DATE] = http_date(int(time.time()))
+            headers[hdrs.CONTENT_LENGTH] = str(len(body))
+            await writer.write_headers(STATUS_LINES[self.status], headers)
             await writer.write_eof(body)
 
 
@@ -180,7 +190,6 @@ class Flow:
         transport.write(framed)
 
     async def room(self) -> None:
-        """Wait while the client does not read."""
         if self._protocol.writing_paused:
             await self._request.writer.drain()
 
@@ -252,23 +261,20 @@ class Everything(web.AbstractResource):
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request, and tell its connection when it begins and ends; a stream tells its end itself."""
-        if (connection := connection_of(request)) is None:
-            return await self.answer(request)
-        connection.begin()
-        answer = await self.answer(request)
-        if isinstance(answer, Reply):
-            connection.end(request.content)
-        if connection.ends:
-            answer.force_close()
-        return answer
-
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+        if (connection := connection_of(request)) is not None:
+            connection.begin()
         try:
-            return await self.dispatcher(request)
+            answer = await self.dispatcher(request)
         except ConnectionError:  # the client's: nobody is there to be told
             raise
         except Exception as error:  # noqa: BLE001 - every error has a shape
-            return self.dispatcher.refused(request, error)
+            answer = self.dispatcher.refused(request, error)
+        if connection is not None:
+            if isinstance(answer, Reply):
+                connection.end(request.content)
+            if connection.ends:
+                answer.force_close()
+        return answer
 
     @property
     def canonical(self) -> str:

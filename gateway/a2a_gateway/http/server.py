@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
 import time
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import structlog
@@ -17,13 +21,15 @@ from google.protobuf.message import Message
 from a2a_gateway.http.backlog import Backlog
 from a2a_gateway.http.connection import LINGER, Bounds, Connection
 from a2a_gateway.requests.headers import MOST_HEADERS
+from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, UpstreamStream
 from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import GatewayOptions
+from a2a_server.protocol.options import GatewayOptions, connection_bounds
 
 log = structlog.get_logger(__name__)
 
-_BACKLOG = 512
+_RETRY = 0.5
+_MINUTE = 60.0
 _UNSENT = 64 * 1024
 """How many bytes the kernel may hold that are not on their way yet; the rest is held and counted here."""
 _LAST_WORDS = 1.0
@@ -41,7 +47,9 @@ class HttpDoor:
         self._bounds = Bounds(options, Backlog(options.max_unsent_bytes))
         self._draining = False
         self._runner: web.AppRunner | None = None
-        self._server: asyncio.Server | None = None
+        self._guests = Guests(options)
+        self._accepting: asyncio.Task[None] | None = None
+        self._arrivals: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
 
     @property
@@ -50,11 +58,9 @@ class HttpDoor:
 
     @property
     def connections(self) -> frozenset[Connection]:
-        """The clients that are connected."""
         return frozenset(self._bounds.connections)
 
     async def open(self, app: web.Application) -> None:
-        """Start the application, and serve it."""
         self._runner = runner = _runner(app, self._options, self._bounds)
         await runner.setup()
         aiohttps = runner.server
@@ -63,12 +69,41 @@ class HttpDoor:
         def connect() -> Connection:
             return Connection(aiohttps(), self._bounds, self._draining)
 
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(connect, sock=self._listener, ssl=self._tls, backlog=_BACKLOG)
+        self._accepting = asyncio.create_task(self._accept(connect), name="http accepting")
         self._watch = asyncio.create_task(self._look(), name="http connections")
 
+    async def _accept(self, connect: Callable[[], Connection]) -> None:
+        """Accept connections, within the bounds, before anything is read from them."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, peer = await loop.sock_accept(self._listener)
+            except OSError as error:  # no descriptor is left, or the client has gone already
+                log.debug("http.not_accepted", error=error.strerror)
+                await asyncio.sleep(_RETRY if error.errno in (errno.EMFILE, errno.ENFILE) else 0)
+                continue
+            if self._guests.admit(peer[0]):
+                arrival = loop.create_task(self._welcome(connect(), client, peer[0]))
+                self._arrivals.add(arrival)
+                arrival.add_done_callback(self._arrivals.discard)
+            else:
+                client.close()
+            await asyncio.sleep(0)  # a flood of connections must not keep others from being served
+
+    async def _welcome(self, connection: Connection, client: socket.socket, address: str) -> None:
+        connection.left = partial(self._guests.release, address)
+        patience = self._options.body_timeout if self._tls is not None else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection, client, ssl=self._tls, ssl_handshake_timeout=patience
+            )
+        except OSError:  # no TLS, or none in time
+            client.close()
+        finally:
+            if connection.transport is None:
+                self._guests.release(address)
+
     async def _look(self) -> None:
-        """Look at all connections now and then."""
         pause = min(self._options.body_timeout, self._options.write_timeout) / 4
         while True:
             await asyncio.sleep(pause)
@@ -86,8 +121,10 @@ class HttpDoor:
 
     async def close(self) -> None:
         """Stop listening, let answers that are being written end, drop what connections are left."""
-        if self._server is not None:
-            self._server.close()
+        for task in (self._accepting, *self._arrivals):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         runner, self._runner = self._runner, None
         watch, self._watch = self._watch, None
         if runner is not None:
@@ -99,9 +136,11 @@ class HttpDoor:
 
 
 def _runner(app: web.Application, options: GatewayOptions, bounds: Bounds) -> web.AppRunner:
+    logger = logging.getLogger("a2a_gateway.http.aiohttp")
+    logger.addFilter(_is_no_refusal)
     return web.AppRunner(
         app,
-        logger=_log_of_aiohttp(),
+        logger=logger,
         access_log=None,
         handler_cancellation=True,
         shutdown_timeout=_LAST_WORDS,
@@ -115,15 +154,45 @@ def _runner(app: web.Application, options: GatewayOptions, bounds: Bounds) -> we
     )
 
 
-def _log_of_aiohttp() -> logging.Logger:
-    logger = logging.getLogger("a2a_gateway.http.aiohttp")
-    logger.addFilter(_is_no_refusal)
-    return logger
-
-
 def _is_no_refusal(record: logging.LogRecord) -> bool:
-    """Leave out what aiohttp logs for every malformed request: anybody can send any number of them."""
-    return not (record.exc_info and hasattr(record.exc_info[1], "code"))
+    """Leave out malformed requests, and clients that go in the middle of one: anybody can send any number of them."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (hasattr(error, "code") or isinstance(error, ConnectionError))
+
+
+class Guests:
+    """How many connections each address has (spec: LIMT-01)."""
+
+    def __init__(self, options: GatewayOptions) -> None:
+        self._total, self._most = connection_bounds(options.connections, options.connections_per_client)
+        self._proxies = Proxies(options.trusted_proxies)
+        self._open: Counter[str] = Counter()
+        self._count = 0
+        self._told: dict[str, float] = {}
+
+    def admit(self, address: str) -> bool:
+        """Whether one more connection is let in, which then counts until it is released."""
+        has_place = self._open[address] < self._most or self._proxies.trusts(address)
+        if not has_place or self._count >= self._total:
+            self._tell(address)
+            return False
+        self._open[address] += 1
+        self._count += 1
+        return True
+
+    def release(self, address: str) -> None:
+        self._count -= 1
+        self._open[address] -= 1
+        if not self._open[address]:
+            del self._open[address]  # addresses come and go
+
+    def _tell(self, address: str) -> None:
+        """Say so, at most once a minute for each address."""
+        now = time.monotonic()
+        if now - self._told.get(address, -_MINUTE) >= _MINUTE:
+            self._told = {one: when for one, when in self._told.items() if now - when < _MINUTE}
+            self._told[address] = now
+            log.warning("http.too_many_connections", peer=address, open=self._open[address])
 
 
 class Drainable:
@@ -136,6 +205,9 @@ class Drainable:
         self._cut: set[asyncio.Task[object]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
+
+    async def identify(self, context: CallContext) -> None:
+        await self._upstream.identify(context)
 
     async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         self._admit()

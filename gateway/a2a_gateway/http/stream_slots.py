@@ -68,7 +68,6 @@ class StreamSlot:
         return flow is not None and self.last < line and flow.whole and not flow.paused
 
     def write_comment(self) -> None:
-        """Write a comment, to show that the stream is alive."""
         if self.comment and self.flow is not None:
             with suppress(ConnectionError):
                 self.flow.hand(self.flow.framed(self.comment))

@@ -133,10 +133,10 @@ class StreamReply(web.StreamResponse):
     async def open(self, stream: UpstreamStream) -> None:
         """Wait for the first events. Errors until then are raised."""
         stream.on_cut(self.slot.cut)
-        stream.on_ready(self.take)
         async with AsyncExitStack() as stack:
             items = await stack.enter_async_context(aclosing(cast("Any", stream.items)))
             first = await self.wait_for_first(items)
+            stream.on_ready(self.take)
             request, form = self.slot.request, self.form
             told = headers.outgoing(stream.metadata, echo=form.profile.echo(request.headers))
             set_headers(self, [*_FIELDS, *told])
@@ -204,6 +204,8 @@ class StreamReply(web.StreamResponse):
         flow = self.flow
         await flow.room()
         async for batch in items:
+            if flow.paused:  # `take` has filled what room there was
+                await flow.room()
             written = self.written(batch)
             del batch  # what is long is not kept beside its JSON, for a reader that may be slow
             if isinstance(written, bytes):
@@ -233,7 +235,6 @@ class StreamReply(web.StreamResponse):
         return form.cache.of(batch, form.kind, form.frames, self.flow)
 
     async def say(self, error: Exception) -> None:
-        """Write an error as the last event."""
         if not self.flow.whole:  # inside an event nothing else can be said
             self.slot.abort()
             return

@@ -5,12 +5,12 @@ Both have plain data over JSON-RPC. REST of 0.3 tells the numbers of JSON-RPC, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
-from google.rpc import error_details_pb2 as details
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 
 from a2a_gateway.errors import STANDARD, Failure, begun_with
 from a2a_server.protocol.errors import ErrorCodes
@@ -35,8 +35,8 @@ _NAMELESS: Final = "about:blank"
 """The type of problems that are HTTP's or the server's, and not the protocol's (RFC 9457, 4.2.1)."""
 _LISTS: Final = frozenset({"supportedVersions"})
 """Members with several values, which metadata has in one text (CONF-18)."""
-_INFO: Final = details.ErrorInfo.DESCRIPTOR.full_name
-_BAD: Final = details.BadRequest.DESCRIPTOR.full_name
+_INFO: Final = ErrorInfo.DESCRIPTOR.full_name
+_BAD: Final = BadRequest.DESCRIPTOR.full_name
 
 
 class OldFailure(Failure):
@@ -50,24 +50,17 @@ class OldFailure(Failure):
         Clients in the wild look outside of `error`: JavaScript's for the number, Python's for the name of their class.
         """
         kind = {"type": self.reason.sdk_type} if self.reason.sdk_type else {}
-        error = {**self.status(), "details": [*self._numbered()]}
+        number = {"jsonrpcCode": str(self.jsonrpc)}
+        details = [
+            {**detail, "metadata": {**detail.get("metadata", {}), **number}} if _is(detail, _INFO) else detail
+            for detail in self.details
+        ]
+        error = {**self.status(), "details": details}
         return orjson.dumps({"error": error, "code": self.jsonrpc, "message": self.message, **kind})
 
     def jsonrpc_error(self) -> dict[str, Any]:
         message = begun_with(MESSAGES, self.jsonrpc, self.message)
         return {"code": self.jsonrpc, "message": message, "data": _plain(self)}
-
-    def _numbered(self) -> Iterator[dict[str, Any]]:
-        number, found = {"jsonrpcCode": str(self.jsonrpc)}, False
-        for detail in self.details:
-            if not found and _is(detail, _INFO):
-                found = True
-                yield {**detail, "metadata": {**detail.get("metadata", {}), **number}}
-            else:
-                yield detail
-        if not found:
-            url = f"type.googleapis.com/{_INFO}"
-            yield {"@type": url, "reason": self.reason.name, "domain": self.reason.domain, "metadata": number}
 
 
 class DraftFailure(Failure):

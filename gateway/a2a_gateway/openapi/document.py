@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 from google.rpc import code_pb2
 
 from a2a_gateway.calls import Calls
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.openapi.operations import ERROR, operation_of, parameters, refusals
+from a2a_gateway.openapi.operations import ERROR, PARAMETERS, named, operation_of, refusals
 from a2a_gateway.openapi.parameters import OpenApiPath, path_of
 from a2a_gateway.openapi.schemas import Schemas
 from a2a_gateway.openapi.security import requirements_of, schemes_of
-from a2a_gateway.routing.annotations import Route
 from a2a_gateway.routing.table import Table
 from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
@@ -51,15 +50,13 @@ def document(
     schemas = Schemas(Error=ERROR)
     described: dict[str, Any] = {
         "openapi": "3.1.0",
-        "info": _NO_CARD if card is None else _info(card),
+        "info": _NO_CARD,
         "paths": _paths(table, schemas, codes),
-        "components": {
-            "schemas": schemas.components,
-            "parameters": parameters(),
-            "responses": refusals(codes),
-        },
+        "components": {"schemas": schemas.components, "parameters": PARAMETERS, "responses": refusals(codes)},
     }
     if card is not None:
+        title, version = card.name or "A2A", card.version or "1.0"
+        described["info"] = {"title": title, "version": version, "description": card.description}
         described["components"]["securitySchemes"] = schemes_of(card)
         described["security"] = requirements_of(card)
     if server:
@@ -69,15 +66,11 @@ def document(
     return described
 
 
-def _info(card: pb.AgentCard) -> dict[str, str]:
-    return {"title": card.name or "A2A", "version": card.version or "1.0", "description": card.description}
-
-
 def _paths(table: Table, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     # To OpenAPI, paths that differ only in the names of parameters are the same; the names of the first are used.
     shapes: dict[object, OpenApiPath] = {}
-    for name, route in _named(table):
+    for name, route in named(table):
         template = route.template
         path = shapes.setdefault((template.segments, template.suffix), path_of(route, schemas))
         operation = {"operationId": name, **operation_of(route, path.parameters, schemas, codes)}
@@ -87,15 +80,6 @@ def _paths(table: Table, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
         else:
             operations.setdefault(_OTHER, {})[route.verb] = operation
     return paths
-
-
-def _named(table: Table) -> Iterator[tuple[str, Route]]:
-    """Name operations as grpc-gateway does: `Service_Method`, and further bindings `Service_Method2` and so on."""
-    seen: dict[str, int] = {}
-    for route in table.routes:
-        name = f"{route.method.containing_service.name}_{route.method.name}"
-        seen[name] = seen.get(name, 0) + 1
-        yield f"{name}{seen[name]}" if seen[name] > 1 else name, route
 
 
 _CARD_REFUSED = frozenset(
@@ -116,9 +100,9 @@ class OpenApiPage:
         self._table = table
         self._more = more
         self._described = lru_cache(maxsize=4)(self._describe)
-        self._fields = [("Cache-Control", f"public, max-age={calls.options.card_max_age}")]
+        self._fields = [(hdrs.CACHE_CONTROL, f"public, max-age={calls.options.card_max_age}")]
         if calls.proxies.vary:  # the document contains its URL
-            self._fields.append(("Vary", ", ".join(calls.proxies.vary)))
+            self._fields.append((hdrs.VARY, ", ".join(calls.proxies.vary)))
 
     async def __call__(self, request: web.BaseRequest) -> Reply:
         base = self._calls.proxies.base(request) or self._calls.cards.base
@@ -136,11 +120,6 @@ class OpenApiPage:
         return answer.message.SerializeToString(deterministic=True)
 
     def _describe(self, card: bytes | None, base: str) -> bytes:
-        told = document(
-            self._table,
-            card=None if card is None else pb.AgentCard.FromString(card),
-            server=base,
-            codes=self._calls.profile.codes,
-            more=self._more,
-        )
-        return orjson.dumps(told)
+        read = None if card is None else pb.AgentCard.FromString(card)
+        codes = self._calls.profile.codes
+        return orjson.dumps(document(self._table, card=read, server=base, codes=codes, more=self._more))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from aiohttp import hdrs
 from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.openapi.parameters import query_of
-from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
+from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route, captured, is_public
+from a2a_gateway.routing.table import Table
 from a2a_gateway.upstream import is_read
+from a2a_server.protocol.codec.dialect import is_required
 from a2a_server.protocol.errors import ErrorCodes, Reason
 from a2a_server.protocol.names import (
     A2A_JSON,
@@ -25,51 +29,49 @@ from a2a_server.protocol.names import (
     VERSION_HEADER,
 )
 
-ERROR: Final[Schema] = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "status", "message", "details"],
-            "properties": {
-                "code": {"type": "integer", "description": "The HTTP status."},
-                "status": {"type": "string", "description": "The name of the gRPC status."},
-                "message": {"type": "string"},
-                "details": {
-                    "type": "array",
-                    "items": {"type": "object", "required": ["@type"], "properties": {"@type": {"type": "string"}}},
-                },
-            },
-        }
-    },
-}
 
-ERROR_LINE: Final[Schema] = {
-    "type": "object",
-    "required": ["code", "message", "details"],
-    "properties": {
-        "code": {"type": "integer", "description": "The number of the gRPC status."},
-        "message": {"type": "string"},
-        "details": {"type": "array", "items": {"type": "object"}},
-    },
-}
+def _whole(**members: Schema) -> Schema:
+    """An object that always has all of its members."""
+    return {"type": "object", "required": [*members], "properties": members}
+
+
+def parameter(name: str, place: str, description: str, schema: Schema) -> dict[str, Any]:
+    return {"name": name, "in": place, "description": description, "schema": schema}
+
+
+_TEXT: Final[Schema] = {"type": "string"}
+ERROR: Final = _whole(
+    error=_whole(
+        code={"type": "integer", "description": "The HTTP status."},
+        status={"type": "string", "description": "The name of the gRPC status."},
+        message=_TEXT,
+        details={"type": "array", "items": _whole(**{"@type": _TEXT})},
+    )
+)
+_ERROR_LINE: Final = _whole(
+    code={"type": "integer", "description": "The number of the gRPC status."},
+    message=_TEXT,
+    details={"type": "array", "items": {"type": "object"}},
+)
 
 _ID: Final[Schema] = {"type": "string", "pattern": "^[0-9]{1,18}$"}
-PARAMETERS: Final[dict[str, tuple[str, str, Schema]]] = {
-    VERSION_HEADER: (
-        "header",
-        "The version of the protocol that the request follows.",
-        {"type": "string", "enum": ["1.0"]},
-    ),
-    EXTENSIONS_HEADER: (
-        "header",
-        "URIs of the extensions to activate, with commas between them.",
-        {"type": "string"},
-    ),
-    CURSOR_HEADER: ("header", "The id of the last event that was seen: the stream continues behind it.", _ID),
-    CURSOR_PARAMETER: ("query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
+PARAMETERS: Final = {
+    described["name"]: described
+    for described in (
+        parameter(
+            VERSION_HEADER,
+            "header",
+            "The version of the protocol that the request follows.",
+            {"type": "string", "enum": ["1.0"]},
+        ),
+        parameter(EXTENSIONS_HEADER, "header", "URIs of the extensions to activate, with commas between them.", _TEXT),
+        parameter(
+            CURSOR_HEADER, "header", "The id of the last event that was seen: the stream continues behind it.", _ID
+        ),
+        parameter(CURSOR_PARAMETER, "query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
+    )
 }
+"""The parameters that are no fields of a request."""
 CURSORS: Final = (CURSOR_HEADER, CURSOR_PARAMETER)
 """The parameters by which a client resumes a stream."""
 
@@ -78,27 +80,26 @@ _FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
 
 _ANSWER_HEADERS = {
     HTTPStatus.UNAUTHORIZED: CHALLENGE_HEADER,
-    HTTPStatus.METHOD_NOT_ALLOWED: "Allow",
-    HTTPStatus.TOO_MANY_REQUESTS: "Retry-After",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Retry-After",
+    HTTPStatus.METHOD_NOT_ALLOWED: hdrs.ALLOW,
+    HTTPStatus.TOO_MANY_REQUESTS: hdrs.RETRY_AFTER,
+    HTTPStatus.SERVICE_UNAVAILABLE: hdrs.RETRY_AFTER,
 }
 
 
-def parameters() -> dict[str, Any]:
-    """Return the parameters that are no fields of a request, for references."""
-    return {
-        name: {"name": name, "in": place, "description": description, "schema": schema}
-        for name, (place, description, schema) in PARAMETERS.items()
-    }
+def named(table: Table, prefix: str = "") -> Iterator[tuple[str, Route]]:
+    """Name operations as grpc-gateway does: `Service_Method`, and further bindings `Service_Method2` and so on."""
+    seen: Counter[str] = Counter()
+    for route in table.routes:
+        name = f"{prefix or route.method.containing_service.name}_{route.method.name}"
+        seen[name] += 1
+        yield f"{name}{seen[name]}" if seen[name] > 1 else name, route
 
 
 def referred(*names: str) -> list[dict[str, str]]:
-    """Return references to such parameters."""
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
 def resumes(method: MethodDescriptor) -> bool:
-    """Whether a stream of the method can be resumed: if the method only reads."""
     return method.server_streaming and is_read(method)
 
 
@@ -109,14 +110,9 @@ def refusals(codes: ErrorCodes) -> dict[str, Any]:
 
 
 def refusal_with(status: HTTPStatus) -> dict[str, Any]:
-    """Return the response for errors with a status."""
-    refusal: dict[str, Any] = {
-        "description": status.phrase,
-        "content": _json({"$ref": "#/components/schemas/Error"}),
-    }
-    if header := _ANSWER_HEADERS.get(status):
-        refusal["headers"] = {header: {"schema": {"type": "string"}}}
-    return refusal
+    refusal = {"description": status.phrase, "content": _json({"$ref": "#/components/schemas/Error"})}
+    header = _ANSWER_HEADERS.get(status)
+    return {**refusal, "headers": {str(header): {"schema": _TEXT}}} if header else refusal
 
 
 def operation_of(
@@ -152,11 +148,8 @@ def _request_body(route: Route, schemas: Schemas) -> dict[str, Any]:
 
 
 def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
-    method = route.method
-    kind = method.output_type
-    schema = (
-        schemas.of_field(kind.fields_by_name[route.response_body]) if route.response_body else schemas.of_message(kind)
-    )
+    method, kind, member = route.method, route.method.output_type, route.response_body
+    schema = schemas.of_field(kind.fields_by_name[member]) if member else schemas.of_message(kind)
     responses: dict[str, Any] = {"200": {"description": "OK", "content": _json(schema)}}
     if method.server_streaming:
         responses["200"] = {"description": "A stream of events", "content": stream_of(schema)}
@@ -172,21 +165,12 @@ def _json(schema: Schema) -> dict[str, Any]:
 
 def stream_of(schema: Schema) -> dict[str, Any]:
     """Describe each event. To OpenAPI the stream as a whole is a text."""
-    line = {"oneOf": [_holding("result", schema), _holding("error", ERROR_LINE)]}
+    line = {"oneOf": [_whole(result=schema), _whole(error=_ERROR_LINE)]}
     return {
         SSE: {"schema": _text("Each `data` is one object.", schema)},
         NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},
     }
 
 
-def _holding(name: str, schema: Schema) -> Schema:
-    return {"type": "object", "required": [name], "properties": {name: schema}}
-
-
 def _text(description: str, schema: Schema) -> Schema:
-    return {
-        "type": "string",
-        "description": description,
-        "contentMediaType": JSON,
-        "contentSchema": schema,
-    }
+    return {"type": "string", "description": description, "contentMediaType": JSON, "contentSchema": schema}

@@ -8,10 +8,11 @@ from urllib.parse import quote
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from a2a_gateway.openapi.schemas import Schema, Schemas, is_required
+from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_gateway.routing.template import Template, Variable, Wild
 from a2a_gateway.routing.url_fields import UnfitError, find, is_map, is_well_known
+from a2a_server.protocol.codec.dialect import is_required
 from a2a_server.protocol.names import JSON
 
 _LITERAL = "-._~!$&'()+,;=:@"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from google.api import field_behavior_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
 
 from a2a_gateway.routing.url_fields import is_map, is_well_known
+from a2a_server.protocol.codec.dialect import is_required
 
 Schema = dict[str, Any]
 
@@ -75,39 +75,30 @@ class Schemas:
         if is_well_known(kind):
             known = _WELL_KNOWN.get(kind.name)
             return self._of_value(kind.fields_by_name["value"]) if known is None else dict(known)
-        return self._component(kind) or self._add(kind, self.of_members(kind))
+        return self.component(self._name(kind), lambda: self.of_members(kind))
 
     def _of_enum(self, enum: EnumDescriptor) -> Schema:
         if enum.full_name == "google.protobuf.NullValue":
             return {"type": "null"}
-        return self._component(enum) or self._add(enum, {"type": "string", "enum": [it.name for it in enum.values]})
+        return self.component(self._name(enum), lambda: {"type": "string", "enum": [it.name for it in enum.values]})
 
-    def _component(self, kind: Descriptor | EnumDescriptor) -> Schema | None:
-        """Return a reference to a component; None for a new one, which is only named: types can be recursive."""
-        if (name := self._names.get(kind.full_name)) is not None:
-            return _reference(name)
+    def _name(self, kind: Descriptor | EnumDescriptor) -> str:
         short = kind.full_name.removeprefix(f"{kind.file.package}.")
-        name = kind.full_name if short in self.components else short
-        self._names[kind.full_name] = name
-        self.components[name] = {}
-        return None
+        return self._names.setdefault(kind.full_name, kind.full_name if short in self.components else short)
 
-    def _add(self, kind: Descriptor | EnumDescriptor, schema: Schema) -> Schema:
-        name = self._names[kind.full_name]
-        self.components[name].update(schema)
-        return _reference(name)
+    def component(self, name: str, schema: Callable[[], Schema]) -> Schema:
+        """Return a reference to a component, which is added if it is new."""
+        if name not in self.components:
+            self.components[name] = {}  # before its content is made, because types can be recursive
+            self.components[name].update(schema())
+        return {"$ref": f"#/components/schemas/{name}"}
 
     def of_members(self, kind: Descriptor, optional: Collection[str] = ()) -> Schema:
         """Return an object with the members of a type; `optional` names required members that may be left out."""
-        schema: Schema = {
-            "type": "object",
-            "properties": {field.json_name: self._of_member(field) for field in kind.fields},
-        }
-        required = [field.json_name for field in kind.fields if is_required(field) and field.name not in optional]
-        if required:
+        schema: Schema = {"type": "object", "properties": {it.json_name: self._of_member(it) for it in kind.fields}}
+        if required := [it.json_name for it in kind.fields if is_required(it) and it.name not in optional]:
             schema["required"] = required
-        choices = [_choice(oneof) for oneof in kind.oneofs if len(oneof.fields) > 1]
-        if choices:
+        if choices := [_choice(oneof) for oneof in kind.oneofs if len(oneof.fields) > 1]:
             schema["allOf"] = choices
         return schema
 
@@ -116,15 +107,7 @@ class Schemas:
         return {**schema, "deprecated": True} if field.GetOptions().deprecated else schema
 
 
-def _reference(name: str) -> Schema:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
 def _choice(oneof: OneofDescriptor) -> Schema:
     """Allow at most one of the members."""
     members: list[Schema] = [{"required": [field.json_name]} for field in oneof.fields]
     return {"oneOf": [*members, {"not": {"anyOf": members}}]}
-
-
-def is_required(field: FieldDescriptor) -> bool:
-    return field_behavior_pb2.REQUIRED in field.GetOptions().Extensions[field_behavior_pb2.field_behavior]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
@@ -21,7 +21,6 @@ _FLOWS: Final = {
 
 
 def schemes_of(card: pb.AgentCard) -> dict[str, dict[str, Any]]:
-    """Return the card's schemes by name."""
     return {_key(name): _scheme(scheme) for name, scheme in _in_order(card.security_schemes)}
 
 
@@ -45,26 +44,14 @@ def _key(name: str) -> str:
 
 def _scheme(scheme: pb.SecurityScheme) -> dict[str, Any]:
     kind = scheme.WhichOneof("scheme") or "mtls_security_scheme"
-    described = _described(scheme)
-    if text := getattr(scheme, kind).description:
-        described["description"] = text
-    return described
+    declared = getattr(scheme, kind)
+    described = _FORMS[kind](declared)
+    return {**described, "description": declared.description} if declared.description else described
 
 
-def _described(scheme: pb.SecurityScheme) -> dict[str, Any]:
-    kind = scheme.WhichOneof("scheme")
-    if kind == "api_key_security_scheme":
-        api_key = scheme.api_key_security_scheme
-        return {"type": "apiKey", "in": api_key.location, "name": api_key.name}
-    if kind == "http_auth_security_scheme":
-        http = scheme.http_auth_security_scheme
-        form = {"bearerFormat": http.bearer_format} if http.bearer_format else {}
-        return {"type": "http", "scheme": http.scheme, **form}
-    if kind == "oauth2_security_scheme":
-        return {"type": "oauth2", "flows": _flows(scheme.oauth2_security_scheme.flows)}
-    if kind == "open_id_connect_security_scheme":
-        return {"type": "openIdConnect", "openIdConnectUrl": scheme.open_id_connect_security_scheme.open_id_connect_url}
-    return {"type": "mutualTLS"}
+def _http(scheme: pb.HTTPAuthSecurityScheme) -> dict[str, Any]:
+    form = {"bearerFormat": scheme.bearer_format} if scheme.bearer_format else {}
+    return {"type": "http", "scheme": scheme.scheme, **form}
 
 
 def _flows(flows: pb.OAuthFlows) -> dict[str, Any]:
@@ -74,3 +61,15 @@ def _flows(flows: pb.OAuthFlows) -> dict[str, Any]:
     flow = getattr(flows, kind)
     urls = {field.json_name: value for field, value in flow.ListFields() if field.name.endswith("_url")}
     return {_FLOWS[kind]: {**urls, "scopes": dict(_in_order(flow.scopes))}}
+
+
+_FORMS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    "api_key_security_scheme": lambda key: {"type": "apiKey", "in": key.location, "name": key.name},
+    "http_auth_security_scheme": _http,
+    "oauth2_security_scheme": lambda oauth: {"type": "oauth2", "flows": _flows(oauth.flows)},
+    "open_id_connect_security_scheme": lambda connect: {
+        "type": "openIdConnect",
+        "openIdConnectUrl": connect.open_id_connect_url,
+    },
+    "mtls_security_scheme": lambda _: {"type": "mutualTLS"},
+}

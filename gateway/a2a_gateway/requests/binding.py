@@ -82,20 +82,15 @@ def url_values(match: Match, query: Sequence[tuple[str, str]], faults: list[Viol
     for field, text in in_path.items():
         _put(said, field, [text], faults)
     for field, texts in _named(plan.kind, query, faults).items():
-        if field not in in_path:
+        if (own := in_path.get(field)) is None:
             _put(said, field, texts, faults)
-        elif rivals := [
-            text for text in texts if text not in {"", in_path[field]}
-        ]:  # an empty `tenant=` is the same as none
-            description = (
-                f"is {shown(in_path[field])} in the path and {shown(rivals[0])} in the query; leave it out there"
-            )
-            faults.append(Violation(field.name, description))
+        elif rivals := [text for text in texts if text not in {"", own}]:  # an empty `tenant=` is the same as none
+            text = f"is {shown(own)} in the path and {shown(rivals[0])} in the query; leave it out there"
+            faults.append(Violation(field.name, text))
     return said
 
 
 def _named(kind: Descriptor, query: Sequence[tuple[str, str]], faults: list[Violation]) -> Mapping[UrlField, list[str]]:
-    """Return the texts of the query by field."""
     texts: dict[UrlField, list[str]] = {}
     for name, text in query:
         try:
@@ -171,7 +166,7 @@ def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
             yield Violation(path, f'cannot be in the URL while the body has "{rival}": only one may be given')
         elif is_map(field):
             yield from _merge_map(getattr(body, field.name), value, path)
-        elif not _is_given(body, field):
+        elif not (body.HasField(field.name) if field.has_presence else getattr(body, field.name)):  # not in the body
             _set(body, field, value)
         elif field.message_type is not None and not field.is_repeated and not is_well_known(field.message_type):
             yield from merge(getattr(body, field.name), value, f"{path}.")
@@ -184,10 +179,6 @@ def _rival(body: Message, field: FieldDescriptor) -> str | None:
     oneof = field.containing_oneof
     chosen = body.WhichOneof(oneof.name) if oneof is not None else None
     return None if chosen is None or chosen == field.name else body.DESCRIPTOR.fields_by_name[chosen].json_name
-
-
-def _is_given(body: Message, field: FieldDescriptor) -> bool:
-    return body.HasField(field.name) if field.has_presence else bool(getattr(body, field.name))
 
 
 def _set(body: Message, field: FieldDescriptor, value: Any) -> None:  # noqa: ANN401 - a field's value
@@ -208,15 +199,11 @@ def _merge_map(said: MutableMapping[Any, Any], added: MutableMapping[Any, Any], 
 
 
 def _contradiction(url: object, body: object) -> str:
-    return f"is {_shown(url)} in the URL and {_shown(body)} in the body; they must be the same"
-
-
-def _shown(value: object) -> str:
-    return shown(value) if isinstance(value, str | int | float) else "another value"
+    in_url, in_body = (shown(it) if isinstance(it, str | int | float) else "another value" for it in (url, body))
+    return f"is {in_url} in the URL and {in_body} in the body; they must be the same"
 
 
 def content_of(route: Route, message: Message, codec: Codec) -> bytes:
-    """Return the JSON text of an answer."""
     if not route.response_body:
         return codec.encode(message)
     field = route.method.output_type.fields_by_name[route.response_body]

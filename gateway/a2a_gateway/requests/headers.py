@@ -10,10 +10,11 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 from multidict import MultiMapping
 
 from a2a_gateway.upstream import MetadataPairs
@@ -58,19 +59,18 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 _DEADLINE = ":deadline"
 """Stands for the timeout. No metadata can have this name."""
 _MOST_REMEMBERED = 1024
+_CONTINUE = "100-continue"
 _LONGEST_ACCEPT = 1024
 _WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
 
 
+@dataclass(slots=True, eq=False)
 class RequestMetadata:
     """The metadata and the timeout that a request's headers give."""
 
-    __slots__ = ("binary", "metadata", "timeout")
-
-    def __init__(self) -> None:
-        self.metadata: dict[str, tuple[str, ...]] = {}
-        self.binary: dict[str, tuple[bytes, ...]] = {}
-        self.timeout: float | None = None
+    metadata: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    binary: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    timeout: float | None = None
 
 
 class HeaderMap:
@@ -110,7 +110,8 @@ class HeaderMap:
         target = self._target(name.lower())
         if len(self._remembered) < _MOST_REMEMBERED:  # clients may invent names without end
             self._remembered[name] = target
-            if target and _is_plain(target):
+            special = target == _DEADLINE or target.startswith("grpc-") or target in RESERVED
+            if target and not (special or target.endswith("-bin")):
                 self._plain[name] = target
         return target
 
@@ -124,10 +125,6 @@ class HeaderMap:
             target = name.removeprefix(PREFIX)
             return target if _NAME.fullmatch(name) and target not in _OURS else ""
         return WELL_KNOWN + name if name in self._well_known else ""
-
-
-def _is_plain(target: str) -> bool:
-    return not (target == _DEADLINE or target.startswith("grpc-") or target in RESERVED or target.endswith("-bin"))
 
 
 def _add(found: RequestMetadata, target: str, header: str, value: str) -> None:
@@ -190,7 +187,6 @@ def accepted_types(headers: MultiMapping[str]) -> str | None:
 
 
 def answer_type(accept: str | None) -> str:
-    """Return the media type of an answer."""
     return A2A_JSON if accept is None or accept == "*/*" else _best(accept, (A2A_JSON, JSON))
 
 
@@ -198,12 +194,6 @@ def plain_answer_type(accept: str | None) -> str:
     """Return plain JSON; clients that accept only A2A's type get it too (CONF-04)."""
     if accept is not None and accept != "*/*":
         _best(accept, (JSON, A2A_JSON))
-    return JSON
-
-
-def plain_error_type(accept: str | None) -> str:
-    """Return the type of errors where all answers are plain JSON."""
-    del accept
     return JSON
 
 
@@ -236,14 +226,8 @@ def must_be_json(content_type: str | None, types: Sequence[str] = (A2A_JSON, JSO
 
 def _bare(content_type: str) -> str:
     kind, *parameters = content_type.lower().split(";")
-    charsets = {
-        value.strip(' "') for name, _, value in (item.partition("=") for item in parameters) if _is_charset(name)
-    }
-    return kind.strip() if charsets <= {"utf-8", "utf8"} else ""
-
-
-def _is_charset(name: str) -> bool:
-    return name.strip() == "charset"
+    named = [(name.strip(), value.strip(' "')) for name, _, value in (item.partition("=") for item in parameters)]
+    return kind.strip() if all(value in {"utf-8", "utf8"} for name, value in named if name == "charset") else ""
 
 
 @lru_cache(maxsize=256)
@@ -271,7 +255,6 @@ def _weight(text: str) -> float:
 
 
 def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:
-    """Return the weight of the most specific range that matches."""
     family = offer.partition("/")[0] + "/*"
     for wanted in (offer, family, "*/*"):
         if found := [weight for kind, weight in ranges if kind == wanted]:
@@ -280,7 +263,7 @@ def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:
 
 
 def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
-    """Refuse a URL or headers that are too large (DOOR-04)."""
+    """Refuse a URL or headers that are too large (DOOR-04), and what cannot be framed or expected."""
     if len(request.raw_path) > options.max_url_bytes:
         raise url_too_long(options)
     raw, most = request.raw_headers, options.max_header_bytes
@@ -291,6 +274,15 @@ def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
         raise headers_too_large(options)
     if len(raw) > MOST_HEADERS:
         raise too_many_headers()
+    if is_misframed(request):
+        raise A2AError(Reason.INVALID_REQUEST, "HTTP/1.0 has no Transfer-Encoding; send Content-Length.")
+    if (expected := request.headers.get(hdrs.EXPECT, "")) and expected.lower() != _CONTINUE:
+        raise A2AError(Reason.EXPECTATION_FAILED, f'Expect may be {_CONTINUE}; it is "{expected[:100]}".')
+
+
+def is_misframed(request: web.BaseRequest) -> bool:
+    """Whether nobody can say where the request ends, and with it the connection (RFC 9112, 6.1)."""
+    return request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers
 
 
 def url_too_long(options: GatewayOptions) -> A2AError:

@@ -13,14 +13,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from a2a_server.protocol.options import network_of
 
 _HOST = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){0,8}")
 _PORT = re.compile(r":[0-9]{1,5}")
-_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto")
+_LISTS = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto")
 _PREFIX_HEADER = "X-Forwarded-Prefix"
 _USUAL_PORTS = {"http": "80", "https": "443"}
 
@@ -43,14 +43,14 @@ class Proxies:
         self._public_url = public_url.rstrip("/")
         self.trusted = [network_of(text) for text in trusted]
         self._prefix = prefix
-        said = (*_HEADERS, _PREFIX_HEADER) if prefix else _HEADERS
+        said = (hdrs.FORWARDED, *_LISTS, *((_PREFIX_HEADER,) if prefix else ()))
         self.vary: Sequence[str] = said if self.trusted and not self._public_url else ()
         """The headers that `base` depends on, for `Vary`."""
 
     def client(self, request: web.BaseRequest) -> str:
         """Return the client's address, as far as it can be trusted."""
         peer = request.remote or ""
-        if not self._trusts(peer):
+        if not self.trusts(peer):
             return peer
         told = {self._walk(report.addresses)[0] for report in self._reports(request) if report.addresses}
         return (told.pop() or peer) if len(told) == 1 else peer
@@ -59,7 +59,7 @@ class Proxies:
         """Return the base URL that clients use: the configured one, else the proxies' one, else an empty text."""
         if self._public_url:
             return self._public_url
-        if not self._trusts(request.remote or ""):
+        if not self.trusts(request.remote or ""):
             return ""
         told = {self._url(request, report) for report in self._reports(request)}
         return told.pop() if len(told) == 1 else ""
@@ -67,7 +67,7 @@ class Proxies:
     def _url(self, request: web.BaseRequest, report: ForwardedLists) -> str:
         _, depth = self._walk(report.addresses)
         scheme = (_at(report.schemes, depth) or request.scheme).lower()
-        host = _at(report.hosts, depth) or request.headers.get("Host", "")
+        host = _at(report.hosts, depth) or request.headers.get(hdrs.HOST, "")
         prefix = _at(report.prefixes, depth).rstrip("/")
         if scheme not in _USUAL_PORTS or not _HOST.fullmatch(host) or not _PREFIX.fullmatch(prefix):
             return ""
@@ -75,13 +75,11 @@ class Proxies:
 
     def _reports(self, request: web.BaseRequest) -> Iterator[ForwardedLists]:
         prefixes = _listed(request, _PREFIX_HEADER) if self._prefix else ()  # for both families
-        if standard := "Forwarded" in request.headers:
+        if standard := hdrs.FORWARDED in request.headers:
             hops = request.forwarded
             addresses, *rest = ([hop.get(name, "") for hop in hops] for name in ("for", "proto", "host"))
             yield ForwardedLists([_bare(address) for address in addresses], *rest)._replace(prefixes=prefixes)
-        names, schemes, hosts, ports = (
-            _listed(request, f"X-Forwarded-{name}") for name in ("For", "Proto", "Host", "Port")
-        )
+        names, hosts, ports, schemes = (_listed(request, name) for name in _LISTS)
         if names or schemes or hosts or (prefixes and not standard):
             yield ForwardedLists([_bare(name) for name in names], schemes, hosts, ports, prefixes)
 
@@ -90,11 +88,12 @@ class Proxies:
         passed = 0
         for address in reversed(addresses):
             passed += 1
-            if not self._trusts(address):
+            if not self.trusts(address):
                 break
         return (addresses[-passed] if passed else ""), max(passed, 1)
 
-    def _trusts(self, address: str) -> bool:
+    def trusts(self, address: str) -> bool:
+        """Whether this is the address of a trusted proxy."""
         if not self.trusted:
             return False
         try:

@@ -27,9 +27,8 @@ METHODS: Final = frozenset(
     )
 )
 """All methods that aiohttp's parser accepts, except CONNECT and OPTIONS, which are not about what a path serves."""
-
-
 DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
+_OLD_CARD: Final = "a2a_server.discovery.v1.OldDiscovery.GetAgentCard"
 
 
 class RouteError(ValueError):
@@ -73,28 +72,22 @@ def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
 @lru_cache(maxsize=256)
 def is_public(method: MethodDescriptor) -> bool:
     """Whether anyone may call a method; its answers may be cached."""
-    return bool(method.containing_service.full_name == DISCOVERY)
+    return bool(method.containing_service.full_name == DISCOVERY or method.full_name == _OLD_CARD)
 
 
 def captured(route: Route) -> Mapping[str, UrlField]:
-    """Return the fields that the path captures."""
     found = {variable.path: find(route.method.input_type, variable.path) for variable in route.template.variables}
     return {path: field for path, field in found.items() if field is not None}  # `_check` has refused unknown fields
 
 
 def _bindings(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Iterator[Route]:
+    if any(binding.additional_bindings for binding in rule.additional_bindings):
+        raise RouteError(f"{method.full_name}: additional_bindings cannot be nested")
     try:
-        yield _route(method, rule)
-        for binding in rule.additional_bindings:
-            yield _additional(method, binding)
+        for binding in (rule, *rule.additional_bindings):
+            yield _route(method, binding)
     except (RouteError, TemplateError) as error:
         raise RouteError(f"{method.full_name}: {error}") from error
-
-
-def _additional(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
-    if rule.additional_bindings:
-        raise RouteError("additional_bindings cannot be nested")
-    return _route(method, rule)
 
 
 def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
@@ -134,12 +127,11 @@ def _unfit(verb: str) -> str:
 def _check_captured(kind: Descriptor, path: str) -> None:
     try:
         field = find(kind, path)
+        fault = f"{kind.full_name} does not have" if field is None else "is a list" if field.many else ""
     except UnfitError as error:
-        raise RouteError(f'the path captures "{path}", which {error}') from error
-    if field is None:
-        raise RouteError(f'the path captures "{path}", which {kind.full_name} does not have')
-    if field.many:
-        raise RouteError(f'the path captures "{path}", which is a list')
+        fault = str(error)
+    if fault:
+        raise RouteError(f'the path captures "{path}", which {fault}')
 
 
 def _check_member(kind: Descriptor, name: str) -> None:
@@ -165,8 +157,9 @@ def check_collisions(routes: Iterable[Route], pages: Collection[str], areas: Col
         if route.template.text in pages:
             raise _refusal(route, "the gateway itself answers there")
         for area in areas:
-            if begins(route.template, area.root) and (other := _met(route.template, area)) is not None:
-                raise _refusal(route, f'{area.name} is served at "{other.text}"; move one, or do without the other')
+            for other in area.templates if begins(route.template, area.root) else ():
+                if meet(route.template, other):
+                    raise _refusal(route, f'{area.name} is served at "{other.text}"; move one, or do without the other')
 
 
 def old_areas(routes: Collection[Route], roots: Iterable[Root]) -> Iterator[Area]:
@@ -177,12 +170,7 @@ def old_areas(routes: Collection[Route], roots: Iterable[Root]) -> Iterator[Area
 
 
 def draft_area(path: str) -> Area:
-    """Return all paths below one."""
     return Area("the draft", tuple(path.split("/")[1:]), [parse(f"{path}/**")])
-
-
-def _met(template: Template, area: Area) -> Template | None:
-    return next((other for other in area.templates if meet(template, other)), None)
 
 
 def _refusal(route: Route, reason: str) -> RouteError:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from a2a_gateway.routing.annotations import ALIASES, ANY, METHODS, Alias, Route, RouteError, routes_of
+from a2a_gateway.routing.annotations import ALIASES, ANY, METHODS, Alias, Route, RouteError, is_public, routes_of
 from a2a_gateway.routing.template import Template, Wild, begins, decode, decode_between_slashes
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
@@ -94,17 +94,21 @@ class Table:
 
     def verbs(self, raw_path: str) -> Sequence[str]:
         """Return the verbs of a path; raises as `match` does when the path is not served."""
-        search = Search("", _segments(raw_path))
-        search.run(self._root)
-        if not search.missed:
-            raise Unknown(self._advice(raw_path))
-        return _allow(search.missed)
+        if missed := self._missed(raw_path):
+            return _allow(missed)
+        raise Unknown(self._advice(raw_path))
 
     def has(self, raw_path: str) -> bool:
-        """Whether a path is served under any verb."""
         try:
             return bool(self.routes and self.verbs(raw_path))
         except (Unknown, A2AError):
+            return False
+
+    def is_public(self, raw_path: str) -> bool:
+        """Whether any page may read what is there (CONF-77)."""
+        try:
+            return is_public(self.match("GET", raw_path).route.method)
+        except (LookupError, A2AError):
             return False
 
     def under(self, roots: Collection[tuple[str, ...]]) -> Table:
@@ -113,24 +117,26 @@ class Table:
 
     def _advice(self, raw_path: str) -> str:
         bare = raw_path.rstrip("/")
-        search = Search("", _segments(bare))
-        if bare != raw_path and (search.run(self._root) or search.missed):
-            return f"{NOT_SERVED} Leave out the slash at its end."
-        return NOT_SERVED
+        slashed = bare != raw_path and self._missed(bare)
+        return f"{NOT_SERVED} Leave out the slash at its end." if slashed else NOT_SERVED
+
+    def _missed(self, raw_path: str) -> Sequence[Verbs]:
+        """Return the routes of a path, under whatever verb."""
+        search = Search("", _segments(raw_path))
+        search.run(self._root)
+        return search.missed
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """A node of the trie of segments. A search tries a literal first, then `*`, then `**`."""
 
-    __slots__ = ("here", "literals", "one", "rest")
-
-    def __init__(self) -> None:
-        self.literals: dict[str, Node] = {}
-        self.one: Node | None = None
-        self.here: dict[str, Verbs] = {}
-        """Routes that end here, by suffix; "" = no suffix."""
-        self.rest: dict[str, Verbs] = {}
-        """Routes whose `**` matches all segments from here on, by suffix."""
+    literals: dict[str, Node] = field(default_factory=dict)
+    one: Node | None = None
+    here: dict[str, Verbs] = field(default_factory=dict)
+    """Routes that end here, by suffix; "" = no suffix."""
+    rest: dict[str, Verbs] = field(default_factory=dict)
+    """Routes whose `**` matches all segments from here on, by suffix."""
 
     def place(self, template: Template) -> Verbs:
         """Return the routes with the template's shape, for the caller to add to."""

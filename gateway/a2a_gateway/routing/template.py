@@ -49,7 +49,6 @@ class Template:
 
 
 def begins(template: Template, root: tuple[str, ...]) -> bool:
-    """Whether a template begins literally with these segments."""
     return template.segments[: len(root)] == root
 
 
@@ -126,7 +125,6 @@ def _pieces(text: str, body: str) -> Iterator[str]:
 
 
 def _variable(text: str, piece: str, segments: list[Segment]) -> Variable:
-    """Read a variable and append its segments."""
     path, equals, inner = piece[1:-1].partition("=")
     if not _FIELD_PATH.fullmatch(path):
         _refuse(text, f'"{path}" is not the name of a field')

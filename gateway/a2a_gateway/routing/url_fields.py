@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from a2a_server.protocol.codec import NotJson, loads
+from a2a_server.protocol.codec.dialect import WRAPPERS
 from a2a_server.protocol.codec.faults import key_path
 
 DEEPEST = 32
@@ -17,22 +18,6 @@ DEEPEST = 32
 
 Reading = Callable[[str], object]
 """Turns a text into a JSON value, which the codec checks later; raises `ValueError` when it cannot."""
-
-_JSON = "google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue"
-_TEXTS = "google.protobuf.Duration", "google.protobuf.FieldMask"
-_WRAPPERS = frozenset(
-    f"google.protobuf.{kind}Value"
-    for kind in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
-)
-_INTEGERS = frozenset(
-    {
-        FieldDescriptor.CPPTYPE_INT32,
-        FieldDescriptor.CPPTYPE_INT64,
-        FieldDescriptor.CPPTYPE_UINT32,
-        FieldDescriptor.CPPTYPE_UINT64,
-    }
-)
-_FLOATS = frozenset({FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT})
 
 
 class UnfitError(ValueError):
@@ -93,9 +78,8 @@ def _whole(field: FieldDescriptor, path: tuple[str, ...]) -> UrlField:
     if read is None:
         advice = "is a list of objects, which has no form in a URL"
         raise UnfitError(advice if field.is_repeated else f"is an object; name its members, as in {name}.member=value")
-    return UrlField(
-        name, path, field, read, many=field.is_repeated, splits=field.is_repeated and field.message_type is None
-    )
+    many = field.is_repeated
+    return UrlField(name, path, field, read, many=many, splits=many and field.message_type is None)
 
 
 def _entry(field: FieldDescriptor, path: tuple[str, ...], key: str) -> UrlField:
@@ -119,26 +103,9 @@ def is_well_known(kind: Descriptor) -> bool:
 
 def _reading(field: FieldDescriptor) -> Reading | None:
     """Return how one value is read from text; None when it cannot be."""
-    if (kind := field.message_type) is not None:
-        return _message_reading(kind)
-    if field.cpp_type in _INTEGERS:
-        return _integer
-    if field.cpp_type in _FLOATS:
-        return _number
-    if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
-        return _boolean
-    return _enum if field.enum_type is not None else str
-
-
-def _message_reading(kind: Descriptor) -> Reading | None:
-    name = kind.full_name
-    if name in _WRAPPERS:
-        return _reading(kind.fields_by_name["value"])
-    if name in _JSON:
-        return _json
-    if name == "google.protobuf.Timestamp":
-        return _timestamp
-    return str if name in _TEXTS else None
+    if (kind := field.message_type) is None:
+        return _SCALARS.get(field.cpp_type, str)
+    return _reading(kind.fields_by_name["value"]) if kind.full_name in WRAPPERS else _MESSAGES.get(kind.full_name)
 
 
 _DECIMAL = re.compile(r"-?[0-9]{1,40}")
@@ -158,21 +125,26 @@ def _number(text: str) -> object:
     return text  # ProtoJSON also reads quoted numbers, and the codec checks the range
 
 
-def _boolean(text: str) -> object:
-    return ("false", "true").index(text) == 1
-
-
-def _enum(text: str) -> object:
-    return int(text) if _DECIMAL.fullmatch(text) else text
-
-
-def _timestamp(text: str) -> object:
-    """Accept an offset whose `+` was not encoded and became a space; a space has no other meaning there."""
-    return _LOST_PLUS.sub(r"\1+\2", text)
-
-
 def _json(text: str) -> object:
     try:
         return loads(text.encode("utf-8", "surrogatepass"))
     except NotJson as error:
         raise ValueError(text) from error
+
+
+_SCALARS: Final[Mapping[int, Reading]] = {
+    FieldDescriptor.CPPTYPE_INT32: _integer,
+    FieldDescriptor.CPPTYPE_INT64: _integer,
+    FieldDescriptor.CPPTYPE_UINT32: _integer,
+    FieldDescriptor.CPPTYPE_UINT64: _integer,
+    FieldDescriptor.CPPTYPE_DOUBLE: _number,
+    FieldDescriptor.CPPTYPE_FLOAT: _number,
+    FieldDescriptor.CPPTYPE_BOOL: lambda text: ("false", "true").index(text) == 1,
+    FieldDescriptor.CPPTYPE_ENUM: lambda text: int(text) if _DECIMAL.fullmatch(text) else text,
+}
+_MESSAGES: Final[Mapping[str, Reading]] = {
+    **dict.fromkeys(("google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue"), _json),
+    **dict.fromkeys(("google.protobuf.Duration", "google.protobuf.FieldMask"), str),
+    # An offset whose `+` was not encoded has become a space, which has no other meaning there.
+    "google.protobuf.Timestamp": lambda text: _LOST_PLUS.sub(r"\1+\2", text),
+}

@@ -44,5 +44,5 @@ def first_page(lab: Lab) -> Iterator[Row]:
         plan = Plan("ListTasks", [requests.page(_PAGE)], connections=2, depth=2)
         loads = lab.compare({"ours": (ours, plan), "ours/sqlite": (ours_on_disk, plan), "sdk": (sdk, plan)})
     name = f"ListTasks, {count:,} tasks"
-    yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 60)
+    yield from against(f"{name}, both in memory", loads["ours"], loads["sdk"], 20)
     yield from against(f"{name}, ours on SQLite, SDK in memory", loads["ours/sqlite"], loads["sdk"])

@@ -16,7 +16,9 @@ _WARM_UP = 200
 def sse_idle(lab: Lab) -> Iterator[Row]:
     """Memory per subscriber of tasks that wait for input: 2,000 SSE streams, each with a task of its own."""
     count = lab.effort.size(2_000, 500)
-    with lab.ours("memory", settings=f"[gateway]\nstreams_per_client = {count + _WARM_UP}\n") as server:
+    most = count + _WARM_UP
+    bounds = f"[gateway]\nstreams_per_client = {most}\nconnections_per_client = {2 * most}\n"
+    with lab.ours("memory", settings=bounds) as server:
         asked = [ask(REST, server, REST.send("ask"), pb.SendMessageResponse).task for _ in range(_WARM_UP + count)]
         requests = [REST.subscribe(task.id) for task in asked]
         with subscribed(server, requests[:_WARM_UP]):

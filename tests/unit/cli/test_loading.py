@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from a2a_server.cli.loading import NoAgentError, load_agent
+from a2a_server.cli.configuration import Unusable
+from a2a_server.cli.loading import load_agent
 
 AGENT = """
 from a2a_server.agents import Agent
@@ -32,7 +33,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def fault(text: str, spec: str = "ag.py") -> str:
     """What an agent's file is refused with."""
     Path("ag.py").write_text(text)
-    with pytest.raises(NoAgentError) as refused:
+    with pytest.raises(Unusable) as refused:
         load_agent(spec)
     assert refused.value.exit_code == 2
     return refused.value.message.replace(os.getcwd(), "…")  # noqa: PTH109 - a text
@@ -109,17 +110,17 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         place.chmod(0o755)
     for place in (folder / "ag.py", folder):
         place.chmod(0o000)
-        with anybody(), pytest.raises(NoAgentError) as refused:
+        with anybody(), pytest.raises(Unusable) as refused:
             load_agent("locked/ag.py")
         assert refused.value.message == "agent: 'locked/ag.py' cannot be read: Permission denied"
     Path("folder.py").mkdir()
-    with pytest.raises(NoAgentError) as refused:
+    with pytest.raises(Unusable) as refused:
         load_agent("folder.py")
     assert refused.value.message == "agent: 'folder.py' cannot be read: Is a directory"
     folder.chmod(0o700)
 
 
 def test_a_file_that_is_not_there_is_named_by_its_whole_path(tmp_path: Path) -> None:
-    with pytest.raises(NoAgentError) as refused:
+    with pytest.raises(Unusable) as refused:
         load_agent("none.py")
     assert refused.value.message == f"agent: no file {str(tmp_path / 'none.py')!r}"

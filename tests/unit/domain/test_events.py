@@ -1,24 +1,24 @@
-"""Events as they are made, and what waiting readers make of them."""
+"""Events as they are made, what waiting readers make of them, and the table of states."""
 
+from itertools import product
 from typing import Any
 
 import pytest
-from google.protobuf import struct_pb2
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import (
-    agent_message,
-    artifact_event,
     closes_stream,
     millis,
     next_status_ms,
     reason_of,
+    set_time,
     state_of,
-    status_event,
+    status_update,
     stops_turn,
-    text_part,
-    timestamp,
 )
+from a2a_server.domain.lifecycle import ACTIVE, INTERRUPTED, MOVES, STOPPING, TERMINAL, may_move
+from tests.support.events import agent_message, artifact_event, status_event
 
 SUBMITTED, WORKING = pb.TASK_STATE_SUBMITTED, pb.TASK_STATE_WORKING
 INPUT, AUTH = pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED
@@ -31,46 +31,29 @@ def status(state: int, metadata: dict[str, Any] | None = None) -> pb.StreamRespo
 
 
 def artifact() -> pb.StreamResponse:
-    return artifact_event("t", "c", pb.Artifact(artifact_id="a", parts=[text_part("x")]))
+    return artifact_event("t", "c", pb.Artifact(artifact_id="a", parts=[pb.Part(text="x")]))
 
 
-def test_a_status_event_is_complete() -> None:
-    message = agent_message("m", "c", "t", [text_part("Which one?")])
-    event = status_event("t", "c", INPUT, 1_700_000_000_123, message, {"k": 1})
+def test_a_status_update_is_complete() -> None:
+    message = agent_message("m", "c", "t", [pb.Part(text="Which one?")])
+    event, status = status_update("t", "c", INPUT, 1_700_000_000_123, message)
     update = event.status_update
-    assert (update.task_id, update.context_id, update.status.state) == ("t", "c", INPUT)
-    assert update.status.timestamp.ToJsonString() == "2023-11-14T22:13:20.123Z"
-    assert update.status.message == message
-    assert update.metadata["k"] == 1
+    assert (update.task_id, update.context_id, update.status) == ("t", "c", status)
+    assert status.state == INPUT
+    assert status.timestamp.ToJsonString() == "2023-11-14T22:13:20.123Z"
+    assert status.message == message
 
 
 def test_what_is_not_given_is_absent() -> None:
-    update = status(WORKING).status_update
-    assert not update.status.HasField("message")
-    assert not update.HasField("metadata")
-    assert not artifact().artifact_update.HasField("metadata")
-
-
-def test_an_artifact_event_is_complete() -> None:
-    metadata = struct_pb2.Struct()
-    metadata["k"] = "v"
-    made = pb.Artifact(artifact_id="a", parts=[text_part("x")])
-    update = artifact_event("t", "c", made, append=True, last_chunk=True, metadata=metadata).artifact_update
-    assert (update.task_id, update.context_id, update.append, update.last_chunk) == ("t", "c", True, True)
-    assert update.artifact == made
-    assert update.metadata == metadata
-
-
-def test_an_agent_message_speaks_as_the_agent() -> None:
-    message = agent_message("m", "c", "t", [text_part("hello")])
-    assert message.role == pb.ROLE_AGENT
-    assert (message.message_id, message.context_id, message.task_id) == ("m", "c", "t")
-    assert message.parts[0].text == "hello"
+    event, status = status_update("t", "c", WORKING, 1)
+    assert not status.HasField("message")
+    assert not event.status_update.HasField("metadata")
 
 
 @pytest.mark.parametrize("at_ms", [0, 1, 999, 1_000, 1_700_000_000_123, -1, -1_500])
 def test_times_survive(at_ms: int) -> None:
-    stamp = timestamp(at_ms)
+    stamp = Timestamp()
+    set_time(stamp, at_ms)
     assert 0 <= stamp.nanos < 1_000_000_000
     assert millis(stamp) == at_ms
 
@@ -116,10 +99,50 @@ def test_streams_may_stay_open_on_a_question(state: int, closes: bool) -> None: 
 
 
 def test_the_reason_of_a_failure() -> None:
-    status = pb.TaskStatus(message=agent_message("m", "c", "t", [text_part("It took too long.")]))
+    status = pb.TaskStatus(message=agent_message("m", "c", "t", [pb.Part(text="It took too long.")]))
     assert not reason_of(status)
     status.message.metadata["reason"] = "TURN_TIMEOUT"
     assert reason_of(status) == "TURN_TIMEOUT"
     status.message.metadata["reason"] = 7
     assert not reason_of(status)
     assert not reason_of(pb.TaskStatus())
+
+
+STATES = [int(number) for number in pb.TaskState.values() if number]
+OVER = {pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED}
+
+
+def test_every_state_has_its_row_and_its_kind() -> None:
+    assert set(MOVES) == {None, *STATES}
+    assert sorted([*ACTIVE, *INTERRUPTED, *TERMINAL]) == STATES
+    assert {pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED} == INTERRUPTED
+    assert OVER == TERMINAL
+
+
+@pytest.mark.req("STAT-01")
+@pytest.mark.parametrize(("old", "new"), list(product(sorted(OVER), [0, *STATES])))
+def test_nothing_leaves_a_terminal_state(old: int, new: int) -> None:
+    assert not may_move(old, new)
+
+
+@pytest.mark.req("STAT-02")
+@pytest.mark.parametrize(("old", "new"), list(product([None, *STATES], STATES)))
+def test_every_pair(old: int | None, new: int) -> None:
+    forbidden = (
+        old in OVER
+        or (new == pb.TASK_STATE_SUBMITTED and old is not None)
+        or (new == pb.TASK_STATE_CANCELED and old is None)
+    )
+    assert may_move(old, new) is not forbidden
+
+
+@pytest.mark.parametrize("old", [None, 0, 99, *STATES])
+@pytest.mark.parametrize("new", [0, 99])
+def test_states_without_a_name_are_never_reached(old: int | None, new: int) -> None:
+    assert not may_move(old, new)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_stopping_is_terminal_or_interrupted(state: int) -> None:
+    assert (state in TERMINAL) is (state in OVER)
+    assert (state in STOPPING) is (state in OVER or state in INTERRUPTED)

@@ -8,7 +8,7 @@ from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.openapi import document
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.draft import cards as draft_cards
+from a2a_server.protocol.draft.json import card_json
 
 NAMES = [f"{name}-{number}" for number in range(5) for name in ("oauth", "key", "mtls")]
 
@@ -34,7 +34,7 @@ def texts() -> list[bytes]:
     told.supported_interfaces.extend(cards.with_doors(told, "").supported_interfaces)  # which leaves it signed
     shown = cards.with_doors(told, "")
     forms = [cards.written(shown, asked) for asked in ((), ("1.0",), ("0.3",))]
-    return [*forms, orjson.dumps(draft_cards.written(shown)), orjson.dumps(document(Table([]), card=shown))]
+    return [*forms, orjson.dumps(card_json(shown)), orjson.dumps(document(Table([]), card=shown))]
 
 
 if __name__ == "__main__":

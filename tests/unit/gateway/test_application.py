@@ -10,11 +10,9 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from a2a_gateway import GatewayConfig, create_app
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason
-from a2a_server.protocol.options import GatewayOptions
 from tests.support.door_events import event_of
 from tests.support.door_upstream import Scripted, event, plays
-from tests.support.house import STREAM_SLOTS
+from tests.support.house import STREAM_SLOTS, A2AError, GatewayOptions, Reason
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 RPC = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t"}}

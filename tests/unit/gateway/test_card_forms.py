@@ -9,6 +9,7 @@ import pytest
 from a2a.client.card_resolver import parse_agent_card
 from a2a.compat.v0_3 import types as v03_types
 from google.protobuf.json_format import ParseDict
+from hypothesis import given
 
 from a2a_gateway.cards.agent_card import Legacy, form_of
 from a2a_proto import a2a_pb2 as pb
@@ -16,6 +17,9 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.v0_3 import cards
+from tests.property.messages import messages
+from tests.support.door_draft import draft_door
+from tests.support.door_upstream import Scripted
 
 Json = dict[str, Any]
 
@@ -284,3 +288,68 @@ def test_the_operator_says_what_nobody_asked_for(unasked: Any) -> None:
 
 def test_without_0_3_there_is_one_form() -> None:
     assert form_of([], unasked="auto", legacy=False) == "1.0"
+
+
+TWO_TENANTS = "/.well-known/agent-card.json"
+
+
+@pytest.mark.req("DRFT-05")
+async def test_each_tenant_has_the_doors_once() -> None:
+    elsewhere = [
+        pb.AgentInterface(url="h:1", protocol_binding="GRPC", protocol_version="1.0", tenant=tenant)
+        for tenant in ("north", "south", "north")
+    ]
+    card = pb.AgentCard(name="A", supported_interfaces=elsewhere, signatures=[pb.AgentCardSignature(signature="s")])
+    async with draft_door(Scripted(card)) as client:
+        told = await client.told("GET", TWO_TENANTS)
+        rest, rpc = client.base, f"{client.base}/"
+    assert told["supportedInterfaces"] == [
+        {"url": url, "protocolBinding": binding, "tenant": tenant}
+        for tenant in ("north", "south")
+        for url, binding in ((rest, "HTTP+JSON"), (rpc, "JSONRPC"))
+    ]
+    assert [(door["url"], door["transport"]) for door in told["additionalInterfaces"]] == [
+        (rest, "HTTP+JSON"),
+        (rpc, "JSONRPC"),
+    ]
+    assert "signatures" not in told
+
+
+@pytest.mark.req("DRFT-05")
+async def test_a_card_without_doors_gets_those_of_the_draft() -> None:
+    skill = pb.AgentSkill(
+        id="s", security_requirements=[pb.SecurityRequirement(schemes={"k": pb.StringList(list=["read"])})]
+    )
+    async with draft_door(Scripted(pb.AgentCard(name="A", skills=[skill]))) as client:
+        told = await client.told("GET", TWO_TENANTS)
+        assert [door["url"] for door in told["supportedInterfaces"]] == [client.base, f"{client.base}/"]
+    assert told["capabilities"] == {"stateTransitionHistory": False}
+    assert told["supportsExtendedAgentCard"] is False
+    assert told["skills"][0]["security"] == [{"schemes": {"k": {"list": ["read"]}}}]
+
+
+DOOR = pb.AgentInterface(url="u:x", protocol_binding="JSONRPC", protocol_version="0.3")
+
+
+def missing(whole: Any, part: Any, path: str = "card") -> list[str]:
+    """Where the part has what the whole has not."""
+    if isinstance(part, dict) and isinstance(whole, dict):
+        absent = [f"{path}.{name}" for name in part if name not in whole]
+        return absent + [
+            fault for name in part if name in whole for fault in missing(whole[name], part[name], f"{path}.{name}")
+        ]
+    if isinstance(part, list) and isinstance(whole, list) and len(whole) == len(part):
+        pairs = enumerate(zip(whole, part, strict=True))
+        return [fault for at, (mine, theirs) in pairs for fault in missing(mine, theirs, f"{path}[{at}]")]
+    return [] if whole == part else [f"{path} is {whole!r}, not {part!r}"]
+
+
+@given(messages(pb.AgentCard))
+def test_the_superset_has_every_member_of_both_forms_and_no_other(card: pb.AgentCard) -> None:
+    card.supported_interfaces.append(DOOR)
+    both, new, old = (orjson.loads(text) for text in (LEGACY.both(card), V1.encode(card), LEGACY.card_0_3(card)))
+    assert missing(both, new) == []
+    flags = [f"card.capabilities.{flag}" for flag in ("streaming", "pushNotifications")]
+    assert set(missing(both, old)) <= set(flags)  # which are off where they are absent
+    assert set(both) == set(new) | set(old)
+    assert V1.decode(both, pb.AgentCard) == V1.decode(new, pb.AgentCard)

@@ -14,14 +14,13 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from a2a_server.agents import Extension
 from a2a_server.ports.agent import Outlet, TurnRequest
-from a2a_server.protocol.errors import A2AError, Reason
 from tests.bindings.actors import COMPLETED, Actor, Gate, at_rest, chunk, echo, waiting
 from tests.bindings.actors import status as status_event
-from tests.support.house import Call, StreamOptions
+from tests.support.house import A2AError, Call, Reason, StreamOptions
 from tests.support.stage import Stage
+from tests.support.upstreams import CARD, KINDS, PLAIN, Kind, items, refused, rpc, status, upstream_of
 from tests.support.world import ByHeader, kinds, say, serving
 from tests.support.yielding import Batches, yielding
-from tests.unit.gateway.upstreams import CARD, KINDS, PLAIN, Kind, items, refused, rpc, status, upstream_of
 
 SOON = {"return_immediately": True}
 EXTENSION = "https://example.com/ext/tone/v1"
@@ -191,7 +190,9 @@ async def test_a_caller_that_is_canceled_waits_for_nothing_any_more(kind: Kind) 
     async with serving(waiting(gate)) as world, upstream_of(kind, world) as upstream:
         sending = asyncio.ensure_future(upstream.unary(rpc("SendMessage"), say(), PLAIN))
         await gate.reached.wait()
-        assert world.core.services.log.watched == 1
+        async with asyncio.timeout(5):
+            while not world.core.services.log.watched:  # noqa: ASYNC110 - it begins when the task is durable
+                await asyncio.sleep(0.001)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending

@@ -21,8 +21,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call, Operation
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.grpc_options import GrpcOptions
+from tests.support.upstreams import PLAIN, channel_to, get, items, refused, rpc
 from tests.support.yielding import Batches, Yielded, yielding
-from tests.unit.gateway.upstreams import PLAIN, channel_to, get, items, refused, rpc
 from tests.unit.transport.doors import Door, eventually, item, open_door
 
 SEND, STREAM, SUBSCRIBE = rpc("SendMessage"), rpc("SendStreamingMessage"), rpc("SubscribeToTask")
@@ -77,7 +77,7 @@ async def subscribed(to: ChannelUpstream, stack: AsyncExitStack) -> UpstreamStre
 
 def connections(to: ChannelUpstream, kind: Any) -> list[int]:
     """How many calls each connection carries."""
-    return [connection.calls for endpoint in to._endpoints for connection in endpoint.pools[kind]]  # noqa: SLF001 - nothing else shows it
+    return [connection.calls for endpoint in to._endpoints for connection in endpoint.pools[kind].connections]  # noqa: SLF001 - nothing else shows it
 
 
 # -- many streams

@@ -1,13 +1,21 @@
 """How fields and failures are spelled (spec: ERRS-05); each row of the table is tested in tests/bindings."""
 
+from __future__ import annotations
+
 import json
+from typing import Any
 
 import pytest
-from google.rpc import code_pb2
+from google.protobuf.message import Message
+from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from a2a_gateway.errors import explain, failure_of, json_path
+from a2a_gateway.older.errors import OldFailure
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation
+from a2a_server.protocol.v0_3 import words
+from a2a_server.protocol.v0_3.json import proto_json
+from a2a_server.protocol.v0_3.words import retold
 
 
 @pytest.mark.req("ERRS-05")
@@ -57,3 +65,87 @@ def test_nobody_learns_what_nobody_foresaw() -> None:
     failure = explain(RuntimeError("/etc/passwd"))
     assert (failure.http, failure.message) == (500, "Internal error.")
     assert b"passwd" not in failure.rest()
+
+
+INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+
+
+def said(code: int, message: str = "Said so.", *details: Message) -> StatusError:
+    status = status_pb2.Status(code=code, message=message)
+    for detail in details:
+        status.details.add().Pack(detail)
+    return StatusError(status, [("x-trailer", "kept")])
+
+
+def told(error: Exception) -> tuple[Any, Any]:
+    """What JSON-RPC and REST say."""
+    failure = explain(error, "1.0.0", OldFailure)
+    return failure.jsonrpc_error(), json.loads(failure.rest())["error"]
+
+
+@pytest.mark.req("LRPC-07", "LRES-09")
+@pytest.mark.parametrize(
+    ("code", "number", "http", "reason"),
+    [
+        (code_pb2.NOT_FOUND, -32001, 404, "TASK_NOT_FOUND"),
+        (code_pb2.UNIMPLEMENTED, -32004, 501, "UNSUPPORTED_OPERATION"),
+        (code_pb2.FAILED_PRECONDITION, -32004, 400, "UNSUPPORTED_OPERATION"),
+        (code_pb2.INVALID_ARGUMENT, -32602, 400, "INVALID_PARAMS"),
+        (code_pb2.UNAVAILABLE, -32603, 503, "UNAVAILABLE"),
+        (code_pb2.DATA_LOSS, -32603, 500, "INTERNAL"),
+        (99, -32603, 500, "INTERNAL"),
+    ],
+)
+def test_a_bare_status_is_the_nearest_error(code: int, number: int, http: int, reason: str) -> None:
+    by_method, by_path = told(said(code))
+    assert (by_method["code"], by_method["data"]) == (number, {"reason": reason})
+    assert by_path["code"] == http
+    (info,) = by_path["details"]
+    assert (info["@type"], info["reason"], info["metadata"]) == (INFO, reason, {"jsonrpcCode": str(number)})
+
+
+@pytest.mark.req("LRPC-07", "LRES-09")
+def test_details_that_nobody_knows_stay_with_those_who_could_read_them() -> None:
+    help_ = error_details_pb2.Help(links=[error_details_pb2.Help.Link(url="https://x.example/")])
+    foreign = error_details_pb2.ErrorInfo(reason="SOLD_OUT", domain="shop.example", metadata={"reason": "none left"})
+    by_method, by_path = told(said(code_pb2.NOT_FOUND, "Sold out.", help_, foreign))
+    assert by_method == {
+        "code": -32001,
+        "message": "Task not found: Sold out.",
+        "data": {"reason": "SOLD_OUT"},
+    }
+    assert [detail["@type"].rpartition(".")[2] for detail in by_path["details"]] == ["Help", "ErrorInfo"]
+    assert by_path["details"][1]["metadata"] == {"reason": "none left", "jsonrpcCode": "-32001"}
+
+
+@pytest.mark.req("LRPC-07")
+def test_a_standard_message_is_said_once() -> None:
+    by_method, _ = told(A2AError(Reason.TASK_NOT_FOUND, "Task not found."))
+    assert by_method["message"] == "Task not found"
+
+
+@pytest.mark.req("ERRS-05")
+def test_complaints_are_respelt_wherever_they_come_from() -> None:
+    path = proto_json().sent
+    fault = error_details_pb2.BadRequest.FieldViolation(field="message.parts[2].raw", description="is too long")
+    foreign = said(
+        code_pb2.INVALID_ARGUMENT,
+        "message.parts[2].raw: is too long",
+        error_details_pb2.BadRequest(field_violations=[fault]),
+    )
+    own = A2AError(Reason.INVALID_PARAMS, "2 fields are wrong.", violations=[Violation("message.parts", "x")] * 2)
+    for error, message in ((foreign, "message.content[2].file.fileWithBytes: is too long"), (own, own.message)):
+        spelt = retold(error, words.PROTO, path)
+        assert isinstance(spelt, StatusError)
+        assert spelt.status.message == message
+        before = bytes(foreign.status.SerializeToString())
+        assert retold(error, words.PROTO, path) is not error
+        assert foreign.status.SerializeToString() == before
+    assert retold(foreign, words.PROTO, path).metadata == foreign.metadata
+
+
+def test_what_names_no_field_stays_as_it_is() -> None:
+    error = A2AError(Reason.OVERLOADED, "Later.", retry_after=1)
+    told = retold(error, words.KIND, proto_json().sent)
+    assert isinstance(told, A2AError)
+    assert (told.reason, told.message, told.retry_after) == (error.reason, error.message, error.retry_after)

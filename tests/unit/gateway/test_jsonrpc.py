@@ -10,11 +10,12 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.agents import Violation
 from tests.support.door_events import loads
 from tests.support.door_upstream import Scripted, event, plays
 from tests.support.doors import SERVICE, http_door
 from tests.support.errors_table import ROWS, STANDARD, Row
+from tests.support.house import A2AError, Reason
 from tests.support.http import Answer, get, once, post
 
 INFO = "type.googleapis.com/google.rpc.ErrorInfo"

@@ -109,7 +109,7 @@ def test_what_is_read_is_as_described() -> None:
     file = {"kind": "file", "file": {"uri": "https://x.example/", "mimeType": "a/b"}}
     for value in (say(), tell(), say(parts=[file], configuration={"blocking": False, "historyLength": 1})):
         assert complaints(body, value) == []
-    for value in (say(role="robot"), {"message": 7}, say(parts=[{"kind": "file", "file": {}}])):
+    for value in ({}, say(role="robot"), {"message": 7}, say(parts=[{"kind": "file", "file": {}}])):
         schema = {"$ref": "#/components/schemas/v0_3.SendMessageRequest"}
         assert complaints(schema, value) != []
     config = operation("post", "/v1/tasks/{parent}/pushNotificationConfigs")["requestBody"]["content"]

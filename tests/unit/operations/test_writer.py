@@ -10,12 +10,14 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import LocalWakeups
 from a2a_server.adapters.memory import MemoryStore
-from a2a_server.domain.events import artifact_event, status_event, text_part
+from a2a_server.agents import text_part
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.ports.records import Lease, StoredTurn, Write
 from a2a_server.ports.store import StaleWrite, StoredTask, StoreUnavailable
+from tests.support.events import artifact_event, status_event
+from tests.support.house import Trace
 
 SCOPE = Scope("", "ann")
 
@@ -46,8 +48,9 @@ class Message:
         return StoredTurn(self.number, b"message")
 
 
-def chunk(text: str) -> pb.StreamResponse:
-    return artifact_event("t", "c", pb.Artifact(artifact_id="a", parts=[text_part(text)]), append=True)
+def chunk(text: str, *, last: bool = False) -> pb.StreamResponse:
+    artifact = pb.Artifact(artifact_id="a", parts=[text_part(text)])
+    return artifact_event("t", "c", artifact, append=True, last_chunk=last)
 
 
 def working(text: str = "") -> pb.StreamResponse:
@@ -183,7 +186,7 @@ async def test_a_burst_is_let_out_while_it_grows() -> None:
     for text in "abcdef":
         made.append(chunk(text))
         await made.room()
-    assert len(disk.writes) == 1
+    assert disk.writes  # one, and more where the loop above is slow
     assert (await stored(disk)).number > 1
 
 
@@ -192,12 +195,22 @@ async def test_a_plain_answer_is_not_let_out_in_pieces() -> None:
     disk = Disk()
     made = writer(disk, limit=1_000)
     create(made)
-    for event in (working(), chunk("a"), status_event("t", "c", pb.TASK_STATE_COMPLETED, 6)):
+    for event in (working(), chunk("a", last=True), status_event("t", "c", pb.TASK_STATE_COMPLETED, 6)):
         made.append(event)
         await made.room()
     assert disk.writes == []
     await made.drain()
     assert [len(write.entries) for write in disk.writes] == [4]
+
+
+async def test_the_first_chunk_of_several_does_not_wait_for_the_next() -> None:
+    disk = Disk()
+    made = writer(disk, limit=1_000)
+    create(made)
+    for event in (working(), chunk("a")):
+        made.append(event)
+        await made.room()
+    assert [len(write.entries) for write in disk.writes] == [3]
 
 
 async def test_a_waiter_may_be_canceled_without_harm() -> None:
@@ -325,3 +338,61 @@ async def test_a_snapshot_is_a_copy_of_all_that_was_appended() -> None:
     assert made.copy().artifacts[0].parts[1].text == "b"
     await made.settle()
     assert made.copy() == (await stored(disk)).task
+
+
+ONE, TWO = (Trace(f"00-{digit * 32}-{digit * 16}-01", f"a={digit}") for digit in "12")
+
+
+def marks(disk: Disk) -> list[list[tuple[int, Trace | None]]]:
+    """Of each write its entries, with the traces they belong to."""
+    return [[(entry.number, write.trace_of(entry.number)) for entry in write.entries] for write in disk.writes]
+
+
+async def test_a_commit_may_hold_the_end_of_one_and_the_beginning_of_another() -> None:
+    disk = Disk()
+    made = writer(disk)
+    made.caused_by(ONE)
+    create(made)
+    await made.settle()
+    for trace in (ONE, None, TWO, TWO):
+        made.caused_by(trace)
+        made.append(chunk("x"))
+    await made.settle()
+    made.append(chunk("x"))
+    await made.settle()
+    made.caused_by(None)
+    made.append(chunk("x"))
+    await made.settle()
+    assert marks(disk) == [[(1, ONE)], [(2, ONE), (3, None), (4, TWO), (5, TWO)], [(6, TWO)], [(7, None)]]
+
+
+async def test_what_is_said_after_the_last_entry_is_for_the_next_commit() -> None:
+    disk = Disk()
+    made = writer(disk)
+    made.caused_by(ONE)
+    create(made)
+    made.caused_by(TWO)
+    await made.settle()
+    made.end([7])  # a commit without entries
+    await made.settle()
+    made.append(chunk("x"))
+    await made.settle()
+    assert marks(disk) == [[(1, ONE)], [], [(2, TWO)]]
+
+
+async def test_nothing_is_said_without_a_trace() -> None:
+    disk = Disk()
+    made = writer(disk)
+    made.caused_by(None)
+    create(made)
+    await made.settle()
+    made.caused_by(ONE)
+    made.append(chunk("x"))
+    made.caused_by(None)
+    await made.settle()
+    made.append(chunk("x"))
+    await made.settle()
+    made.append(chunk("x"))
+    await made.settle()
+    assert [bool(write.traces) for write in disk.writes] == [False, True, False, False]
+    assert marks(disk)[1] == [(2, ONE)]

@@ -8,9 +8,9 @@ from google.protobuf.descriptor import Descriptor
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import LegacyOptions
 from a2a_server.protocol.v0_3 import cards
 from a2a_server.protocol.v0_3.cards import carry, superset
-from a2a_server.protocol.v0_3.messages import Options
 
 Json = dict[str, Any]
 
@@ -19,7 +19,7 @@ def interface(url: str, binding: str = "JSONRPC", version: str = "0.3", tenant: 
     return pb.AgentInterface(url=url, protocol_binding=binding, protocol_version=version, tenant=tenant)
 
 
-def doors(*interfaces: pb.AgentInterface, options: Options | None = None) -> list[tuple[str, str]]:
+def doors(*interfaces: pb.AgentInterface, options: LegacyOptions | None = None) -> list[tuple[str, str]]:
     card = pb.AgentCard(supported_interfaces=interfaces)
     legacy = cards.downgrade(card, options) if options else cards.downgrade(card)
     assert (legacy.url, legacy.preferred_transport) == (
@@ -53,10 +53,14 @@ def test_one_url_has_one_transport() -> None:
         pytest.param(interface("x.example:443", "GRPC"), None, "https://x.example:443", id="bare"),
         pytest.param(interface("http://x.example:80", "GRPC"), None, "http://x.example:80", id="has-a-scheme"),
         pytest.param(interface("x.example", "JSONRPC"), None, "x.example", id="not-grpc"),
-        pytest.param(interface("x.example:443", "GRPC"), Options(grpc_urls=False), "x.example:443", id="as-it-is"),
+        pytest.param(
+            interface("x.example:443", "GRPC"), LegacyOptions(grpc_urls=False), "x.example:443", id="as-it-is"
+        ),
     ],
 )
-def test_0_3_writes_grpc_addresses_as_urls(given: pb.AgentInterface, options: Options | None, written: str) -> None:
+def test_0_3_writes_grpc_addresses_as_urls(
+    given: pb.AgentInterface, options: LegacyOptions | None, written: str
+) -> None:
     assert doors(given, options=options)[0][0] == written
 
 

@@ -5,14 +5,18 @@ from typing import Any
 
 import pytest
 from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP
+from google.protobuf.any_pb2 import Any as Packed
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict
+from google.rpc import error_details_pb2 as details
+from google.rpc import status_pb2
 
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.domain import validation
-from a2a_server.protocol.errors import A2AError, Reason, Violation
+from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, status_of
+from a2a_server.protocol.options import LegacyOptions
+from a2a_server.protocol.v0_3 import words
 from a2a_server.protocol.v0_3.grpc_calls import CALLS
-from a2a_server.protocol.v0_3.messages import Options
 from a2a_server.protocol.v0_3.words import respell
 
 HOOK = {"authentication": {"credentials": "s" * 5_000}, "url": "nowhere", "token": "t" * 5_000}
@@ -83,7 +87,7 @@ def test_faults_that_the_core_finds(
 ) -> None:
     legacy = ParseDict(request_, kind())
     with pytest.raises(A2AError) as refused:
-        check(CALLS[rpc].request(legacy, Options()))
+        check(CALLS[rpc].request(legacy, LegacyOptions()))
     error = respell(refused.value, CALLS[rpc].rpc)
     assert sorted(fault.field for fault in error.violations) == sorted(fields)
     for fault in error.violations:
@@ -156,3 +160,29 @@ def test_their_names_are_those_of_the_sdk() -> None:
     theirs = {kind.__name__: number for kind, number in JSON_RPC_ERROR_CODE_MAP.items()}
     ours = {reason.sdk_type: reason.jsonrpc_code for reason in Reason if reason.sdk_type}
     assert ours == {name: number for name, number in theirs.items() if name != "JSONParseError"}
+
+
+@pytest.mark.req("ERRS-05")
+def test_only_whole_words_change_and_only_where_they_speak_of_tasks() -> None:
+    text = "TASK_STATE_CANCELED, TASK_STATE_CANCELED_TWICE, ROLE_AGENT"
+    error = A2AError(
+        Reason.INVALID_PARAMS,
+        text,
+        metadata={"taskId": "ROLE_USER", "state": "TASK_STATE_WORKING"},
+        violations=[Violation("message.ROLE_USER", text)],
+        retry_after=2,
+    )
+    said = "canceled, TASK_STATE_CANCELED_TWICE, agent"
+    told: Any = words.retold(error, words.KIND)
+    assert (told.reason, told.message, told.retry_after) == (Reason.INVALID_PARAMS, said, 2)
+    assert told.metadata == {"taskId": "ROLE_USER", "state": "working"}
+    assert told.violations == (Violation("message.ROLE_USER", said),)
+    far: Any = words.retold(StatusError(status_of(error), [("x", "y")]), words.KIND)
+    assert (far.status, far.trailers, far.metadata) == (status_of(told), [("x", "y")], ())
+
+
+def test_details_that_are_broken_stay_as_they_are() -> None:
+    broken = Packed(type_url=f"type.googleapis.com/{details.BadRequest.DESCRIPTOR.full_name}", value=b"\xff")
+    error = StatusError(status_pb2.Status(code=3, message="ROLE_USER", details=[broken]), [])
+    told: Any = words.retold(error, words.DRAFT)
+    assert (told.status.message, list(told.status.details)) == ("user", [broken])

@@ -15,14 +15,14 @@ from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.operations.call import Call, Ending
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason, Violation
-from a2a_server.protocol.v0_3.messages import DEFAULT
+from a2a_server.protocol.options import LEGACY_DEFAULT
 from a2a_server.transport.grpc.servicer_v0_3 import Retellings
 from a2a_server.transport.grpc_options import Tls
 from a2a_server.transport.open_streams import OpenStreams
 from tests.support.yielding import Batches, yielding
 from tests.unit.transport.doors import Seen, failing, failing_stream, item, open_door, refused
-from tests.unit.transport.test_errors import A2A, PLAIN, TABLE
 from tests.unit.transport.test_server import ByCertificate, ca, client, tls
+from tests.unit.transport.test_servicer import A2A, PLAIN, TABLE
 
 __all__ = ["ca", "tls"]
 
@@ -164,7 +164,7 @@ def finals(wires: Any) -> list[bool]:
 
 @pytest.mark.req("LRPC-05")
 def test_the_last_of_a_batch_that_ends_is_final() -> None:
-    retellings = Retellings(DEFAULT)
+    retellings = Retellings(LEGACY_DEFAULT)
     assert finals(retellings.of(statuses(3))) == [False, False, False]
     assert finals(retellings.of(Ending(statuses(3)))) == [False, False, True]
     assert finals(retellings.of(Ending(statuses(1)))) == [True]
@@ -172,7 +172,7 @@ def test_the_last_of_a_batch_that_ends_is_final() -> None:
 
 
 def test_a_batch_that_all_readers_share_is_told_once() -> None:
-    retellings, batch = Retellings(DEFAULT), statuses(2)
+    retellings, batch = Retellings(LEGACY_DEFAULT), statuses(2)
     first = retellings.of(batch)
     assert all(retellings.of(batch) is first for _ in range(5))
     assert retellings.of(statuses(2)) is not first

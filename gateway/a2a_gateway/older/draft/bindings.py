@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway import jsonrpc, rest
-from a2a_gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
+from a2a_gateway.calls import Query, query_of, versions_asked
 from a2a_gateway.errors import json_path
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
-from a2a_gateway.older.v0_3.answers import Ask, Speech, schemes_of_config, schemes_of_send
+from a2a_gateway.older.v0_3.answers import CREATE, Ask, Speech, schemes_of
 from a2a_gateway.older.v0_3.requests import check_new_id, parsed
 from a2a_gateway.requests import binding
 from a2a_gateway.requests.binding import merge
@@ -33,10 +34,11 @@ from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Match, Table
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.codec import Codec
-from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.errors import Reason, Violation, refuse
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.spellings import snake
+from a2a_server.protocol.v0_3.configs import JsonObject
 from a2a_server.protocol.v0_3.words import Words, config_renames, renamed
 
 A2A: Final = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"]
@@ -49,9 +51,6 @@ _INNER_CONFIG: Final[Words] = partial(
 )
 """The same where it stands in a member of the request."""
 
-_SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
-_CREATE: Final = "CreateTaskPushNotificationConfig"
-
 _ID: Final = "configId"
 _IN_QUERY: Final[Mapping[str, str]] = MappingProxyType({_ID: "id", "config_id": "id", "tenant": "tenant"})
 """What the query may say beside a body, and the members of 1.0 that this is."""
@@ -59,50 +58,36 @@ _AFTER: Final = "lastUpdatedAfter"
 _AFTERS: Final = frozenset({_AFTER, "last_updated_after"})
 
 
-class DraftRequest(NamedTuple):
-    """A request of 1.0."""
-
-    message: Any
-    beside: Beside = NOTHING
-    """What it has no room for."""
-    path: Words | None = None
-    """What its fields were called, where that depends on the request."""
-
-
-def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> DraftRequest:
-    """Read a request; raise one `A2AError` that names what is wrong with it."""
+def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> tuple[Any, JsonObject]:
+    """Return a request of 1.0, and the body as JSON; raise one `A2AError` that names what is wrong with it."""
     if not match.route.body:
-        return _of_url(match, query, codec)
+        return _of_url(match, query, codec), {}
     name, kind = match.route.method.name, GetMessageClass(match.route.method.input_type)
     known = [(_IN_QUERY[name], text) for name, text in query if name in _IN_QUERY]
     said = _said(match, known, {"id": _ID})
-    if name == _CREATE:
+    if name == CREATE:
         check_new_id(said.get("id"), _ID)
     url: Any = V1.decode(said, kind)
-    value = parsed(body, max_depth) if body else {}
-    request = of_value(name, value, codec.decode(value, kind))
-    if faults := [Violation(_spelt(name, fault.field), fault.description) for fault in merge(request.message, url)]:
-        refuse(faults)
-    return request
+    value: Any = parsed(body, max_depth) if body else {}
+    message = codec.decode(value, kind)
+    if faults := [*merge(message, url)]:  # a member of the body that the URL contradicts is named as in the body
+        called = (lambda field: json_path(CONFIG(snake(field)))) if name == CREATE else str
+        refuse([Violation(called(fault.field), fault.description) for fault in faults])
+    return message, value
 
 
-def of_value(rpc: str, value: Any, message: Any) -> DraftRequest:  # noqa: ANN401 - sound JSON, and what it means
-    """What a whole request says, be it a body or `params`."""
-    if rpc in _SENDS:
-        return DraftRequest(message, schemes_of_send(value))
-    if rpc != _CREATE:
-        return DraftRequest(message)
-    inner = value.get("config")
-    return DraftRequest(message, schemes_of_config(inner or value), _INNER_CONFIG if inner else CONFIG)
+def words_of(rpc: str, value: JsonObject) -> Words | None:
+    """What the fields of a request are called, where that depends on its JSON, be that a body or `params`."""
+    return _INNER_CONFIG if rpc == CREATE and value.get("config") else None
 
 
-def _of_url(match: Match, query: Query, codec: Codec) -> DraftRequest:
+def _of_url(match: Match, query: Query, codec: Codec) -> Message:
     said = _said(match, query)
     if times := [text for name, text in query if name in _AFTERS and match.route.method.name == "ListTasks"]:
         if len(times) > 1:
             refuse([Violation(_AFTER, f"is given {len(times)} times and takes one value")])
         said[_AFTER] = times[0]
-    return DraftRequest(codec.decode(said, GetMessageClass(match.route.method.input_type)))
+    return codec.decode(said, GetMessageClass(match.route.method.input_type))
 
 
 def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyType({})) -> dict[str, object]:
@@ -112,11 +97,6 @@ def _said(match: Match, query: Query, names: Mapping[str, str] = MappingProxyTyp
     if faults:
         refuse([Violation(names.get(fault.field, fault.field), fault.description) for fault in faults])
     return said
-
-
-def _spelt(rpc: str, field: str) -> str:
-    """The member of the body that the URL contradicts."""
-    return json_path(CONFIG(snake(field))) if rpc == _CREATE else field
 
 
 # -- REST
@@ -132,13 +112,13 @@ class DraftRest:
     async def __call__(self, request: web.BaseRequest, query: str, path: str) -> web.StreamResponse:
         """Serve a call; what is wrong with it is raised, and `refusal` says it."""
         match, parameters, calls = self.table.match(request.method, path), query_of(query), self.speech.calls
-        method, profile, options = match.route.method, calls.profile, calls.options
+        method, profile = match.route.method, calls.profile
         profile.check(versions_asked(request, parameters))
         public, streams = method.containing_service is DISCOVERY, method.server_streaming
         kind = (stream_type if streams else profile.unary)(None if public else accepted_types(request.headers))
-        body = await rest.body_of(request, match.route, options)
-        wanted = request_of(match, parameters, body, profile.codec, options.max_depth)
-        ask = Ask(request, parameters, method, *wanted)
+        body = await rest.body_of(request, match.route, calls)
+        message, value = request_of(match, parameters, body, profile.codec, calls.options.max_depth)
+        ask = Ask(request, parameters, method, message, schemes_of(method.name, value), words_of(method.name, value))
         if streams:
             return await self.speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
         told = await self.speech.answer(ask)
@@ -149,13 +129,6 @@ class DraftRest:
 
     def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
         return rest.refusal(self.speech.calls.profile, request, error)
-
-    def is_public(self, path: str) -> bool:
-        """Whether any page may read what is there (CONF-77)."""
-        try:
-            return self.table.match("GET", path).route.method.containing_service is DISCOVERY
-        except (LookupError, A2AError):
-            return False
 
 
 # -- JSON-RPC
@@ -179,11 +152,14 @@ class DraftJsonRpc:
     async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
         request_id = jsonrpc.NULL
         try:
-            value = await jsonrpc.read(request, self.speech.calls.options)
+            value = await jsonrpc.read(request, self.speech.calls)
             request_id = id_of(value)
             return await self._serve(request, envelope_of(value, request_id), query)
         except Exception as error:  # noqa: BLE001 - every error has a shape
-            return jsonrpc.refusal(self.speech.calls.profile, error, request_id)
+            return self.refusal(error, request_id)
+
+    def refusal(self, error: Exception, request_id: bytes) -> Reply:
+        return jsonrpc.refusal(self.speech.calls.profile, error, request_id)
 
     async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
         method = METHODS.get(envelope.method)
@@ -192,9 +168,9 @@ class DraftJsonRpc:
             wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name}" is none of those of the draft: {", ".join(METHODS)}')
         profile, parameters = self.speech.calls.profile, query_of(query)
         profile.check(versions_asked(request, parameters))
-        message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
-        ask = Ask(request, parameters, method, *of_value(method.name, envelope.params, message))
+        rpc, value = method.name, envelope.params
+        message: Any = profile.codec.decode(value, GetMessageClass(method.input_type))
+        ask = Ask(request, parameters, method, message, schemes_of(rpc, value), words_of(rpc, value))
         if method.server_streaming:
             return await self.speech.stream(ask, frames_of(request, envelope.request_id))
-        told = await self.speech.answer(ask)
-        return jsonrpc.result(envelope.request_id, told)
+        return jsonrpc.result(envelope.request_id, await self.speech.answer(ask))

@@ -6,12 +6,10 @@ Serves DRFT-01, -02, -03 and -05, CARD-03, CONF-01 to -04, -12, -17, -49, -50 an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final, cast
-
-from aiohttp import web
 
 from a2a_gateway.calls import Calls, Told
 from a2a_gateway.cards.agent_card import CardWriter, doors_at, tenants_of
@@ -19,26 +17,19 @@ from a2a_gateway.http.streams import EventCache
 from a2a_gateway.older.draft.bindings import A2A, CONFIG, DISCOVERY, DraftJsonRpc, DraftRest
 from a2a_gateway.older.errors import DRAFT_CODES, DraftFailure
 from a2a_gateway.older.v0_3.answers import Ask, Speech
-from a2a_gateway.older.v0_3.doors import Place
+from a2a_gateway.older.v0_3.doors import Place, posted
 from a2a_gateway.profiles import Profile
 from a2a_gateway.routing.annotations import ALIASES, Route, routes_of
-from a2a_gateway.routing.table import Table, WrongVerb
+from a2a_gateway.routing.table import Table
 from a2a_gateway.routing.template import parse
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.draft import cards
-from a2a_server.protocol.draft.json import DRAFT
+from a2a_server.protocol.draft.json import DRAFT, card_json
 from a2a_server.protocol.names import PROBLEM_JSON, SPOKEN, VERSION
 from a2a_server.protocol.v0_3 import words
 from a2a_server.protocol.v0_3.words import Words, renamed, renames
 
-_POST: Final = ("OPTIONS", "POST")
-
-
-def _problem(accept: str | None) -> str:
-    """A client that does not accept explanations gets one all the same."""
-    del accept
-    return PROBLEM_JSON
-
+_CARDS: Final = "GetAgentCard", "GetExtendedAgentCard"
+"""The RPCs that answer with a card."""
 
 PROFILE: Final = Profile(
     spoken="draft",
@@ -46,7 +37,7 @@ PROFILE: Final = Profile(
     last=DRAFT.last,
     codes=DRAFT_CODES,
     failure=DraftFailure,
-    refusal=_problem,
+    refusal=lambda _: PROBLEM_JSON,  # a client that does not accept it gets it all the same
     # The call itself is one of 1.0; without saying so, servers that go by the letter would take it for one of 0.3.
     metadata={SPOKEN: ("draft",), VERSION: ("1.0",)},
     accepts="0.3",
@@ -69,8 +60,7 @@ class DraftDoors:
 
     def __init__(self, calls: Calls, path: str) -> None:
         speaking = replace(calls, profile=PROFILE, events=EventCache(PROFILE.codec, PROFILE.last))
-        card = OwnDoors(path)
-        speech = Speech(speaking, _PATHS, CardWriter(cards.written), dict.fromkeys(_CARDS, card))
+        speech = Speech(speaking, _PATHS, CardWriter(card_json), dict.fromkeys(_CARDS, self._card))
         self._path = path
         self._jsonrpc = DraftJsonRpc(speech)
         self._rest = DraftRest(speech, routes())
@@ -78,19 +68,26 @@ class DraftDoors:
     def at(self, path: str) -> Place | None:
         """What the draft has at a path; None if that is none of its own."""
         if path in {self._path, f"{self._path}/"}:
-            return Place(self._call, self._rest.refusal, lambda: _POST)
+            return posted(self._jsonrpc, self._rest.refusal, self._jsonrpc.refusal)
         if not path.startswith(f"{self._path}/"):
             return None
         inner = path.removeprefix(self._path)
         serve = partial(self._rest, path=inner)
-        return Place(
-            serve, self._rest.refusal, partial(self._rest.table.verbs, inner), partial(self._rest.is_public, inner)
-        )
+        table = self._rest.table
+        return Place(serve, self._rest.refusal, partial(table.verbs, inner), partial(table.is_public, inner))
 
-    async def _call(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
-        if request.method != "POST":
-            raise WrongVerb(_POST)
-        return await self._jsonrpc(request, query)
+    async def _card(self, speech: Speech, ask: Ask) -> Told:
+        """Answer with a card that tells of the draft's doors, and of no others: none speaks it."""
+        calls = speech.calls
+        answer = await calls.upstream.unary(ask.method, ask.message, calls.context(ask.request, ask.query))
+        base = (calls.proxies.base(ask.request) or calls.cards.base).rstrip("/")
+        card = cast("pb.AgentCard", answer.message)
+        shown = pb.AgentCard()
+        shown.CopyFrom(card)
+        del shown.supported_interfaces[:]
+        for tenant in tenants_of(card):
+            shown.supported_interfaces.extend(doors_at(base + self._path, tenant))
+        return Told(speech.card(shown), shown, calls.fields(ask.request, answer))
 
 
 # -- routes: those of 1.0, each with /v1 and without
@@ -110,34 +107,3 @@ def _spellings(route: Route) -> Iterator[Route]:
     tenant = _TENANT if text.startswith(f"{_TENANT}/") else ""
     yield replace(route, template=parse(f"{tenant}{_V1}{text.removeprefix(tenant)}"))
     yield route
-
-
-# -- cards
-
-_CARDS: Final = "GetAgentCard", "GetExtendedAgentCard"
-"""The RPCs that answer with one."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnDoors:
-    """Answers for cards that tell of the draft's doors, and of no others: none speaks it."""
-
-    path: str
-
-    async def __call__(self, speech: Speech, ask: Ask) -> Told:
-        calls = speech.calls
-        answer = await calls.upstream.unary(ask.method, ask.message, calls.context(ask.request, ask.query))
-        base = calls.proxies.base(ask.request) or calls.cards.base
-        card = self._shown(cast("pb.AgentCard", answer.message), base)
-        return Told(speech.card(card), card, calls.fields(ask.request, answer))
-
-    def _shown(self, card: pb.AgentCard, base: str) -> pb.AgentCard:
-        shown = pb.AgentCard()
-        shown.CopyFrom(card)
-        del shown.supported_interfaces[:]
-        shown.supported_interfaces.extend(self._doors(card, base))
-        return shown
-
-    def _doors(self, card: pb.AgentCard, base: str) -> Iterator[pb.AgentInterface]:
-        for tenant in tenants_of(card):
-            yield from doors_at(base.rstrip("/") + self.path, tenant)

@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
@@ -22,7 +21,7 @@ from a2a_gateway.calls import NOTHING, Beside, Calls, Query, Told
 from a2a_gateway.errors import failure_of
 from a2a_gateway.http.frames import Frames
 from a2a_gateway.http.streams import StreamReply
-from a2a_gateway.upstream import CallContext, UpstreamAnswer
+from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation, deadline_exceeded, refuse
 from a2a_server.protocol.names import EXTENSIONS_HEADER, MEMBERS_URI, OLD_EXTENSIONS_HEADER, SCHEMES
@@ -32,6 +31,8 @@ from a2a_server.protocol.v0_3.words import Words, retold
 
 RPCS: Final[Mapping[str, MethodDescriptor]] = pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name
 """Those of 1.0."""
+SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
+CREATE: Final = "CreateTaskPushNotificationConfig"
 
 _TENANT: Final = "tenant"
 _CONFIG_NAMES: Final = "pushNotificationConfig", "push_notification_config", "pushNotification", "push_notification"
@@ -73,9 +74,10 @@ class Speech:
     """What answers for RPCs of 1.0 that a plain call would not do for."""
 
     async def answer(self, ask: Ask) -> Told:
-        """Make the call, or the calls, and write the answer."""
         try:
-            return await self.otherwise.get(ask.method.name, _plainly)(self, ask)
+            if (answering := self.otherwise.get(ask.method.name)) is not None:
+                return await answering(self, ask)
+            return await self.calls.unary(ask.request, ask.query, ask.method, ask.message, beside=ask.beside)
         except (A2AError, StatusError) as error:
             raise self._respelled(error, ask) from None
 
@@ -109,10 +111,8 @@ class Speeches(NamedTuple):
 
 
 def _asks_for_extras(headers: MultiMapping[str]) -> bool:
-    for name in EXTENSIONS:
-        if name in headers and any(MEMBERS_URI in map(str.strip, uris.split(",")) for uris in headers.getall(name)):
-            return True
-    return False
+    listed = (uris.split(",") for name in EXTENSIONS for uris in headers.getall(name, ()))
+    return any(MEMBERS_URI in map(str.strip, uris) for uris in listed)
 
 
 def _uses_extras(send: JsonObject) -> bool:
@@ -127,16 +127,15 @@ async def _plainly(speech: Speech, ask: Ask) -> Told:
 
 async def _one_config(speech: Speech, ask: Ask) -> Told:
     """0.3 need not say which one (LRPC-06)."""
-    calls = speech.calls
-    if ask.message.id:
+    calls, asked = speech.calls, ask.message
+    if asked.id:
         return await _plainly(speech, ask)
-    wanted = pb.ListTaskPushNotificationConfigsRequest(
-        tenant=ask.message.tenant, task_id=ask.message.task_id, page_size=1
-    )
-    page, answer = await _page(calls, wanted, calls.context(ask.request, ask.query))
-    if not page.configs:
+    wanted = pb.ListTaskPushNotificationConfigsRequest(tenant=asked.tenant, task_id=asked.task_id, page_size=1)
+    answer = await calls.upstream.unary(_LIST, wanted, calls.context(ask.request, ask.query))
+    configs = cast("pb.ListTaskPushNotificationConfigsResponse", answer.message).configs
+    if not configs:
         raise A2AError(Reason.TASK_NOT_FOUND, "The task has no push notification config.")
-    return _told(calls, ask, page.configs[0], answer)
+    return _told(calls, ask, configs[0], answer)
 
 
 async def _all_configs(speech: Speech, ask: Ask) -> Told:
@@ -144,36 +143,32 @@ async def _all_configs(speech: Speech, ask: Ask) -> Told:
     calls = speech.calls
     if ask.message.page_size:
         return await _plainly(speech, ask)
-    context = calls.context(ask.request, ask.query)
+    context, whole = calls.context(ask.request, ask.query), pb.ListTaskPushNotificationConfigsResponse()
     try:
-        pages = await asyncio.wait_for(_pages(calls, ask.message, context), context.timeout)
+        answer = await asyncio.wait_for(_collect(calls.upstream, ask.message, context, whole), context.timeout)
     except TimeoutError:
         raise deadline_exceeded(context.timeout or 0) from None
-    whole = pb.ListTaskPushNotificationConfigsResponse(configs=chain.from_iterable(page.configs for page, _ in pages))
-    return _told(calls, ask, whole, pages[-1][1])
+    return _told(calls, ask, whole, answer)
 
 
-async def _pages(
-    calls: Calls, first: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
-) -> Sequence[tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]]:
+async def _collect(
+    upstream: Upstream,
+    first: pb.ListTaskPushNotificationConfigsRequest,
+    context: CallContext,
+    whole: pb.ListTaskPushNotificationConfigsResponse,
+) -> UpstreamAnswer:
+    """Put the configs of all pages into one list; return the last answer."""
     wanted = pb.ListTaskPushNotificationConfigsRequest()
     wanted.CopyFrom(first)
     wanted.page_size = _PAGE
-    pages = []
     for _ in range(_MOST_PAGES):
-        page, answer = await _page(calls, wanted, context)
-        pages.append((page, answer))
+        answer = await upstream.unary(_LIST, wanted, context)
+        page = cast("pb.ListTaskPushNotificationConfigsResponse", answer.message)
+        whole.configs.extend(page.configs)
         wanted.page_token = page.next_page_token
         if not wanted.page_token:
-            return pages
+            return answer
     raise A2AError(Reason.INVALID_AGENT_RESPONSE, f"The list has more than {_MOST_PAGES} pages.")
-
-
-async def _page(
-    calls: Calls, wanted: pb.ListTaskPushNotificationConfigsRequest, context: CallContext
-) -> tuple[pb.ListTaskPushNotificationConfigsResponse, UpstreamAnswer]:
-    answer = await calls.upstream.unary(_LIST, wanted, context)
-    return cast("pb.ListTaskPushNotificationConfigsResponse", answer.message), answer
 
 
 async def _card(speech: Speech, ask: Ask) -> Told:
@@ -221,15 +216,14 @@ def without_tenant(query: Query, tenant: str) -> Query:
     return [(name, text) for name, text in query if name != _TENANT]
 
 
-def schemes_of_send(value: Any) -> Beside:  # noqa: ANN401 - JSON
-    """What the config inside of a send offers; whether the JSON is sound has been looked at."""
-    configuration = value.get("configuration")
-    return _offered(configuration, "configuration.") if configuration else NOTHING
-
-
-def schemes_of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
-    """What a config by itself offers."""
-    return _offered(value, "")
+def schemes_of(rpc: str, value: Any) -> Beside:  # noqa: ANN401 - JSON
+    """What the push config in a request offers; the codec has found the JSON sound."""
+    if rpc in SENDS:
+        return _offered(value.get("configuration") or {}, "configuration.")
+    if rpc != CREATE:
+        return NOTHING
+    inner = value.get("config")
+    return _offered(inner if isinstance(inner, dict) and _CONFIGS.isdisjoint(value) else value, "")
 
 
 def _offered(holder: Mapping[str, Any], prefix: str) -> Beside:

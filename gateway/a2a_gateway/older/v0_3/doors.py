@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import code_pb2
 
@@ -23,15 +23,16 @@ from a2a_gateway.cards.agent_card import Legacy
 from a2a_gateway.http.cors import ANYBODY
 from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.http.streams import EventCache
+from a2a_gateway.jsonrpc import NULL
 from a2a_gateway.older.errors import OldFailure
 from a2a_gateway.older.v0_3 import rest
-from a2a_gateway.older.v0_3.answers import EXTENSIONS, OTHERWISE, Ask, Speech, Speeches
+from a2a_gateway.older.v0_3.answers import EXTENSIONS, OTHERWISE, RPCS, Ask, Speech, Speeches
 from a2a_gateway.older.v0_3.jsonrpc import OldJsonRpc
 from a2a_gateway.older.v0_3.requests import OldSpelling
 from a2a_gateway.older.v0_3.rest import OldRest
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.requests.headers import HeaderMap, accepted_types, plain_answer_type, plain_error_type
+from a2a_gateway.requests.headers import HeaderMap, accepted_types, plain_answer_type
 from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
@@ -49,28 +50,45 @@ _OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{rest.PREFIX}.*").fullmatch
 """Behind /tasks/ are those of 1.0, whose task may well be called v1."""
 
 
+Serve = Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
+"""Answers a request that has this query; what is wrong with it is raised."""
+Refusal = Callable[[web.BaseRequest, Exception], Reply]
+
+
 class Place(NamedTuple):
     """What is served at a path."""
 
-    serve: Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
-    """Answers a request that has this query; what is wrong with it is raised, and `refusal` says it."""
-    refusal: Callable[[web.BaseRequest, Exception], Reply]
+    serve: Serve
+    refusal: Refusal
+    """Says what is wrong with a request."""
     verbs: Callable[[], Sequence[str]]
     """What it answers to; none, if there is nothing."""
     is_public: Callable[[], bool] = lambda: False
     """Whether any page may read what is there (CONF-77)."""
 
 
+def posted(serve: Serve, refusal: Refusal, posted_refusal: Callable[[Exception, bytes], Reply]) -> Place:
+    """A URL of JSON-RPC. `refusal` answers other methods than POST."""
+
+    def refuse(request: web.BaseRequest, error: Exception) -> Reply:
+        return posted_refusal(error, NULL) if request.method == "POST" else refusal(request, error)
+
+    async def serve_post(request: web.BaseRequest, query: str) -> web.StreamResponse:
+        if request.method != "POST":
+            raise WrongVerb(_POST)
+        return await serve(request, query)
+
+    return Place(serve_post, refuse, lambda: _POST)
+
+
 class OldDoors:
     """REST and JSON-RPC of 0.3."""
 
-    def __init__(
-        self, calls: Calls, cards: Legacy, *, tenants: Iterable[str] = (), waits: bool = True, raw_files: bool = False
-    ) -> None:
-        """`waits`: what sends do that say nothing of it. `raw_files`: for JavaScript's clients (CONF-66)."""
+    def __init__(self, calls: Calls, cards: Legacy, tenants: Iterable[str] = ()) -> None:
+        waits = cards.options.wait != "never"
         self.jsonrpc = OldJsonRpc(_jsonrpc(calls, cards, waits=waits))
         """Serves at the URL of 1.0, too."""
-        spellings = _rest(calls, cards, waits=waits, raw_files=raw_files)
+        spellings = _rest(calls, cards, waits=waits)
         self.table = rest.routes()
         self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
         self._tenants = {f"/{quote(tenant, safe='')}": tenant for tenant in tenants}
@@ -79,7 +97,6 @@ class OldDoors:
         self.refusal = self._rest.refusal
 
     def at(self, path: str) -> Place | None:
-        """What 0.3 has at a path."""
         if path.startswith(rest.PREFIX):
             return self._place(path, "")
         root = f"/{path[1:].partition('/')[0]}"
@@ -87,8 +104,7 @@ class OldDoors:
             return None
         inner = path.removeprefix(root)
         if inner in {"", "/"}:  # CONF-70
-            serve = partial(self._serve_jsonrpc, tenant=tenant)
-            return Place(serve, self._rest.refusal, lambda: _POST)
+            return posted(partial(self.jsonrpc, tenant=tenant), self._rest.refusal, self.jsonrpc.refusal)
         return self._place(inner, tenant) if inner.startswith(rest.PREFIX) else None
 
     def is_meant(self, path: str) -> bool:
@@ -98,11 +114,6 @@ class OldDoors:
     def _place(self, path: str, tenant: str) -> Place:
         serve = partial(self._rest, path=path, tenant=tenant)
         return Place(serve, self._rest.refusal, partial(self._rest.table.verbs, path))
-
-    async def _serve_jsonrpc(self, request: web.BaseRequest, query: str, tenant: str) -> web.StreamResponse:
-        if request.method != "POST":
-            raise WrongVerb(_POST)
-        return await self.jsonrpc(request, query, tenant)
 
 
 # -- each spelling, with calls of its own
@@ -114,15 +125,14 @@ _TOLD: Final = {SPOKEN: ("0.3",), VERSION: ("1.0",)}
 
 
 def _jsonrpc(calls: Calls, cards: Legacy, *, waits: bool) -> Speeches:
-    def speech(*, extras: bool) -> Speech:
-        spelling = kind_json(wait=waits, extras=extras)
+    def speech(spelling: Spelling) -> Speech:
         speaking = _speaking(calls, profile(spelling.codec, spelling.last, words.KIND, "A method with a slash"))
         return Speech(speaking, _paths(words.IDS, spelling), cards.card_0_3, OTHERWISE)
 
-    return Speeches(speech(extras=False), speech(extras=True))
+    return Speeches(*(speech(kind_json(wait=waits, extras=extras)) for extras in (False, True)))
 
 
-def _rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mapping[OldSpelling, Speeches]:
+def _rest(calls: Calls, cards: Legacy, *, waits: bool) -> Mapping[OldSpelling, Speeches]:
     def speech(spelling: Spelling, said: Words, card: Callable[[pb.AgentCard], bytes]) -> Speech:
         speaking = _speaking(calls, profile(spelling.codec, spelling.last, said, "A path under /v1"))
         return Speech(speaking, _paths(words.RENAMED, spelling), card, OTHERWISE)
@@ -130,7 +140,7 @@ def _rest(calls: Calls, cards: Legacy, *, waits: bool, raw_files: bool) -> Mappi
     plain, extras = (
         speech(kind_json(rest=True, wait=waits, extras=extras), words.KIND, cards.card_0_3) for extras in (False, True)
     )
-    proto = speech(proto_json(wait=waits, raw_files=raw_files), words.PROTO, cards.card_0_3_both)
+    proto = speech(proto_json(wait=waits, raw_files=cards.options.raw_files), words.PROTO, cards.card_0_3_both)
     return {"kind": Speeches(plain, extras), "proto": Speeches(proto, proto)}
 
 
@@ -143,7 +153,7 @@ def profile(codec: Codec, last: Codec, said: Words, signs: str) -> Profile:
         codes="1.0.0",
         failure=OldFailure,
         unary=plain_answer_type,
-        refusal=plain_error_type,
+        refusal=lambda _: JSON,
         extensions=EXTENSIONS,
         metadata=_TOLD,
         accepts="0.3",
@@ -170,9 +180,7 @@ _PUBLIC: Final = OLD_DISCOVERY.methods_by_name["GetAgentCard"]
 
 _MEANT: Final[Mapping[MethodDescriptor, MethodDescriptor]] = {
     _PUBLIC: discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"],
-    OLD_DISCOVERY.methods_by_name["GetExtendedAgentCard"]: (
-        pb.DESCRIPTOR.services_by_name["A2AService"].methods_by_name["GetExtendedAgentCard"]
-    ),
+    OLD_DISCOVERY.methods_by_name["GetExtendedAgentCard"]: RPCS["GetExtendedAgentCard"],
 }
 """The RPCs that are called."""
 
@@ -210,13 +218,6 @@ class OldCards:
         """What a path answers to; nothing if it is none of these."""
         return self.table.verbs(path) if self.table.has(path) else ()
 
-    def is_public(self, path: str) -> bool:
-        """Whether any page may read what is there (CONF-77)."""
-        try:
-            return self.table.match("GET", path).route.method is _PUBLIC
-        except (LookupError, A2AError):
-            return False
-
     async def _serve(self, request: web.BaseRequest, match: Match, query: str) -> Reply:
         method, calls, parameters = match.route.method, self.speech.calls, query_of(query)
         calls.profile.check(versions_asked(request, parameters))
@@ -231,7 +232,7 @@ class OldCards:
     def _refusal(self, error: Exception) -> Reply:
         if isinstance(error, WrongVerb):
             reply = self._refusal(A2AError(Reason.METHOD_NOT_ALLOWED, str(error)))
-            set_headers(reply, [("Allow", ", ".join(error.allow))])
+            set_headers(reply, [(hdrs.ALLOW, ", ".join(error.allow))])
             return reply
         failure = self.speech.calls.profile.explain(error)
         if failure.reason is Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED:  # which 0.2 knows by its HTTP status only

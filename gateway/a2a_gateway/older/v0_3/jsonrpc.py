@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
-from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway import jsonrpc
-from a2a_gateway.calls import NOTHING, Beside, Query, query_of, versions_asked
+from a2a_gateway.calls import Query, query_of, versions_asked
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
-from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speeches, schemes_of_config, schemes_of_send, without_tenant
+from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speeches, schemes_of, without_tenant
 from a2a_gateway.requests.headers import accepted_types
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, SSE
@@ -27,34 +26,21 @@ _CARD: Final = "agent/getAuthenticatedExtendedCard"
 _LONGEST_NAME: Final = 100
 
 
-class Method(NamedTuple):
-    """A method, as an RPC of 1.0."""
-
-    rpc: MethodDescriptor
-    request: type[Message]
-    beside: Callable[[Any], Beside]
-    """What its params say that the RPC's request has no room for."""
-
-
-def _method(name: str, beside: Callable[[Any], Beside] = lambda _: NOTHING) -> Method:
-    rpc = RPCS[name]
-    return Method(rpc, GetMessageClass(rpc.input_type), beside)
-
-
-METHODS: Final[Mapping[str, Method]] = MappingProxyType(
+METHODS: Final[Mapping[str, MethodDescriptor]] = MappingProxyType(
     {
-        "message/send": _method("SendMessage", schemes_of_send),
-        "message/stream": _method("SendStreamingMessage", schemes_of_send),
-        "tasks/get": _method("GetTask"),
-        "tasks/cancel": _method("CancelTask"),
-        "tasks/resubscribe": _method("SubscribeToTask"),
-        f"{_CONFIG}/set": _method("CreateTaskPushNotificationConfig", schemes_of_config),
-        f"{_CONFIG}/get": _method("GetTaskPushNotificationConfig"),
-        f"{_CONFIG}/list": _method("ListTaskPushNotificationConfigs"),
-        f"{_CONFIG}/delete": _method("DeleteTaskPushNotificationConfig"),
-        _CARD: _method("GetExtendedAgentCard"),
+        "message/send": RPCS["SendMessage"],
+        "message/stream": RPCS["SendStreamingMessage"],
+        "tasks/get": RPCS["GetTask"],
+        "tasks/cancel": RPCS["CancelTask"],
+        "tasks/resubscribe": RPCS["SubscribeToTask"],
+        f"{_CONFIG}/set": RPCS["CreateTaskPushNotificationConfig"],
+        f"{_CONFIG}/get": RPCS["GetTaskPushNotificationConfig"],
+        f"{_CONFIG}/list": RPCS["ListTaskPushNotificationConfigs"],
+        f"{_CONFIG}/delete": RPCS["DeleteTaskPushNotificationConfig"],
+        _CARD: RPCS["GetExtendedAgentCard"],
     }
 )
+"""The RPC of 1.0 behind each method."""
 ALIASES: Final = MappingProxyType({"agent/authenticatedExtendedCard": METHODS[_CARD]})
 """Names that 0.3 has for the same in its prose (LOLD-03)."""
 
@@ -71,7 +57,7 @@ class OldJsonRpc:
         """Serve a request at a URL where nothing but 0.3 is spoken."""
         request_id = jsonrpc.NULL
         try:
-            value = await jsonrpc.read(request, self.speeches.plain.calls.options)
+            value = await jsonrpc.read(request, self.speeches.plain.calls)
             request_id = id_of(value)
             return await self.serve(request, envelope_of(value, request_id), query_of(query), tenant)
         except Exception as error:  # noqa: BLE001 - every error has a shape
@@ -98,27 +84,26 @@ class OldJsonRpc:
         try:
             return await self._call(method, request, envelope, query, tenant)
         except Exception as error:
-            if method.rpc.server_streaming and _reads_streams_alone(request):
+            if method.server_streaming and _reads_streams_alone(request):
                 return _framed(self.refusal(error, envelope.request_id))
             raise
 
     async def _call(
-        self, method: Method, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str
+        self, method: MethodDescriptor, request: web.BaseRequest, envelope: Envelope, query: Query, tenant: str
     ) -> web.StreamResponse:
         profile = self.speeches.plain.calls.profile
         if asked := versions_asked(request, query):
             profile.check(asked)
         if query:
             without_tenant(query, tenant)
-        message: Any = profile.codec.decode(envelope.params, method.request)
+        message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
         if tenant:
             message.tenant = tenant
         speech = self.speeches.of(request, message, envelope.params)
-        ask = Ask(request, query, method.rpc, message, method.beside(envelope.params))
-        if method.rpc.server_streaming:
+        ask = Ask(request, query, method, message, schemes_of(method.name, envelope.params))
+        if method.server_streaming:
             return await speech.stream(ask, frames_of(request, envelope.request_id))
-        told = await speech.answer(ask)
-        return jsonrpc.result(envelope.request_id, told)
+        return jsonrpc.result(envelope.request_id, await speech.answer(ask))
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
         return jsonrpc.refusal(self.speeches.plain.calls.profile, error, request_id)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from a2a_gateway.openapi.operations import CURSORS, PARAMETERS, referred, refusal_with, resumes, stream_of
+from a2a_gateway.openapi.operations import (
+    CURSORS,
+    PARAMETERS,
+    named,
+    parameter,
+    referred,
+    refusal_with,
+    resumes,
+    stream_of,
+)
 from a2a_gateway.openapi.parameters import path_of, query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route
@@ -18,29 +27,30 @@ from a2a_gateway.routing.url_fields import is_well_known
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec.dialect import descriptor_of
 from a2a_server.protocol.errors import Reason
-from a2a_server.protocol.names import JSON, OLD_EXTENSIONS_HEADER, VERSION_HEADER
+from a2a_server.protocol.names import EXTENSIONS_HEADER, JSON, OLD_EXTENSIONS_HEADER, VERSION_HEADER
 from a2a_server.protocol.spellings import KEBAB_STATES, OLD_STATE
 from a2a_server.protocol.v0_3.json import KIND_MEMBER, KINDS, is_always_written
 
 _TAG: Final = "A2A 0.3"
-_TENANT: Final = "tenant"
-_HEADERS: Final[Mapping[str, tuple[str, Schema]]] = {
-    VERSION_HEADER: ("Need not be said.", {"type": "string", "enum": ["0.3"]}),
-    OLD_EXTENSIONS_HEADER: ("URIs of the extensions to activate, with commas between them.", {"type": "string"}),
-}
+_TEXT: Final[Schema] = {"type": "string"}
+_OBJECT: Final[Schema] = {"type": "object"}
+_HEADERS: Final = (
+    parameter(VERSION_HEADER, "header", "Need not be said.", {"type": "string", "enum": ["0.3"]}),
+    {**PARAMETERS[EXTENSIONS_HEADER], "name": OLD_EXTENSIONS_HEADER},
+)
 _CARD: Final[Schema] = {
     "type": "object",
     "required": ["protocolVersion", "name", "url", "preferredTransport", "skills"],
-    "properties": {"protocolVersion": {"type": "string"}, "url": {"type": "string"}},
+    "properties": {"protocolVersion": _TEXT, "url": _TEXT},
 }
 _CODES: Final = "1.0.0"
 
 
+@dataclass(frozen=True, slots=True)
 class OldRoutes:
     """Adds the routes of a table to a document."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    table: Table
 
     def __call__(self, described: dict[str, Any], schemas: Schemas) -> None:
         responses, paths = described["components"]["responses"], described["paths"]
@@ -48,7 +58,7 @@ class OldRoutes:
             responses.setdefault(str(status.value), refusal_with(status))
         _add_card(paths)
         kind = KindSchemas(schemas)
-        for name, route in _named(self._table):
+        for name, route in named(self.table, "V0_3"):
             path = path_of(route, schemas)
             operation = _operation(route, path.parameters, schemas, kind)
             paths.setdefault(path.text, {})[route.verb.lower()] = {"operationId": name, **operation}
@@ -56,13 +66,7 @@ class OldRoutes:
 
 def _add_card(paths: dict[str, Any]) -> None:
     """Say that the public card has a form of 0.3, too."""
-    _, told, version = PARAMETERS[VERSION_HEADER]
-    either = {
-        "name": VERSION_HEADER,
-        "in": "header",
-        "description": told,
-        "schema": {**version, "enum": ["1.0", "0.3"]},
-    }
+    either = {**PARAMETERS[VERSION_HEADER], "schema": {"type": "string", "enum": ["1.0", "0.3"]}}
     for item in paths.values():
         for operation in item.values():
             if "304" in operation.get("responses", ()):  # nothing else is for caches
@@ -76,35 +80,20 @@ def _statuses() -> set[HTTPStatus]:
     return {HTTPStatus(reason.http(_CODES)) for reason in Reason}
 
 
-def _named(table: Table) -> Iterator[tuple[str, Route]]:
-    seen: dict[str, int] = {}
-    for route in table.routes:
-        name = f"V0_3_{route.method.name}"
-        seen[name] = seen.get(name, 0) + 1
-        yield f"{name}{seen[name]}" if seen[name] > 1 else name, route
-
-
 def _operation(route: Route, in_path: list[dict[str, Any]], schemas: Schemas, kind: KindSchemas) -> dict[str, Any]:
     queried = [
         {name: value for name, value in parameter.items() if name != "required"}
         for parameter in query_of(route, schemas)
-        if parameter["name"] != _TENANT
-    ]
-    headers = [
-        {"name": name, "in": "header", "description": told, "schema": it} for name, (told, it) in _HEADERS.items()
+        if parameter["name"] != "tenant"
     ]
     answer = _answers(route, schemas, kind)
+    content = stream_of(answer) if route.method.server_streaming else _json(answer)
+    refused = {str(status.value): {"$ref": f"#/components/responses/{status.value}"} for status in _statuses()}
     operation: dict[str, Any] = {
         "tags": [_TAG],
         "summary": route.method.name,
-        "parameters": [*in_path, *queried, *headers, *referred(*(CURSORS if resumes(route.method) else ()))],
-        "responses": {
-            "200": {
-                "description": "OK",
-                "content": stream_of(answer) if route.method.server_streaming else _json(answer),
-            },
-            **{str(status.value): {"$ref": f"#/components/responses/{status.value}"} for status in _statuses()},
-        },
+        "parameters": [*in_path, *queried, *_HEADERS, *referred(*(CURSORS if resumes(route.method) else ()))],
+        "responses": {"200": {"description": "OK", "content": content}, **refused},
     }
     if route.body:
         operation["requestBody"] = _body(route, schemas, kind)
@@ -115,7 +104,7 @@ def _body(route: Route, schemas: Schemas, kind: KindSchemas) -> dict[str, Any]:
     if route.method.input_type.name == "SendMessageRequest":
         return {"required": True, "content": _json(_both(v03.SendMessageRequest, schemas, kind))}
     if route.body == "*":
-        schema = {"type": "object", "properties": {"name": {"type": "string"}, "metadata": {"type": "object"}}}
+        schema = {"type": "object", "properties": {"name": _TEXT, "metadata": _OBJECT}}
         return {"required": False, "content": _json(schema)}
     wrapped = schemas.of_message(descriptor_of(v03.CreateTaskPushNotificationConfigRequest))
     config = [_config(schemas, kind), wrapped]
@@ -128,13 +117,11 @@ def _answers(route: Route, schemas: Schemas, kind: KindSchemas) -> Schema:
         return {"type": "array", "items": _both(v03.Task, schemas, kind)}
     if answer.name == "ListTaskPushNotificationConfigResponse":
         configs = {"type": "array", "items": _config(schemas, kind)}
-        return {"type": "object", "properties": {"configs": configs, "nextPageToken": {"type": "string"}}}
-    if answer.name == "TaskPushNotificationConfig":
-        return _config(schemas, kind)
+        return {"type": "object", "properties": {"configs": configs, "nextPageToken": _TEXT}}
     if answer.name == "AgentCard":
-        return dict(_CARD)
+        return _CARD
     if answer.name == "Empty":
-        return {"type": "object"}
+        return _OBJECT
     return _both(getattr(v03, answer.name), schemas, kind)
 
 
@@ -152,14 +139,10 @@ def _json(schema: Schema) -> dict[str, Any]:
 
 # -- types as the JSON schema of 0.3 spells them
 
-_PREFIX: Final = "v0_3."
-_TEXT: Final[Schema] = {"type": "string"}
-_OBJECT: Final[Schema] = {"type": "object"}
 
-
-def _closed(kind: str, member: str, content: Schema) -> Schema:
-    properties = {"kind": {"const": kind}, member: content, "metadata": _OBJECT}
-    return {"type": "object", "required": ["kind", member], "properties": properties}
+def _closed(kind: str, content: Schema) -> Schema:
+    properties = {"kind": {"const": kind}, kind: content, "metadata": _OBJECT}
+    return {"type": "object", "required": ["kind", kind], "properties": properties}
 
 
 _FILE: Final[Schema] = {
@@ -170,28 +153,22 @@ _FILE: Final[Schema] = {
     },
     "oneOf": [{"required": ["bytes"]}, {"required": ["uri"]}],
 }
-_OWN: Final[Mapping[str, Schema]] = {
-    "Part": {
-        "oneOf": [_closed("text", "text", _TEXT), _closed("file", "file", _FILE), _closed("data", "data", _OBJECT)]
-    },
-}
-"""Types that have another form than their fields."""
+_PART: Final[Schema] = {"oneOf": [_closed("text", _TEXT), _closed("file", _FILE), _closed("data", _OBJECT)]}
+"""The one type that has another form than its fields."""
 
 
+@dataclass(frozen=True, slots=True)
 class KindSchemas:
     """Adds types to a document, under names of their own."""
 
-    def __init__(self, schemas: Schemas) -> None:
-        self._schemas = schemas
+    schemas: Schemas
 
     def of(self, kind: Descriptor) -> Schema:
         if is_well_known(kind):
-            return self._schemas.of_message(kind)
-        name = _PREFIX + kind.name
-        if name not in self._schemas.components:
-            self._schemas.components[name] = {}  # types may contain themselves
-            self._schemas.components[name].update(_OWN.get(kind.name) or self._members(kind))
-        return {"$ref": f"#/components/schemas/{name}"}
+            return self.schemas.of_message(kind)
+        return self.schemas.component(
+            f"v0_3.{kind.name}", lambda: _PART if kind.name == "Part" else self._members(kind)
+        )
 
     def _members(self, kind: Descriptor) -> Schema:
         fields = {KIND_MEMBER(field): field for field in kind.fields}
@@ -204,8 +181,7 @@ class KindSchemas:
             properties |= {"referenceTaskIds": {"type": "array", "items": _TEXT}}
         if constant := KINDS.get(kind.full_name):
             properties, required = {"kind": {"const": constant["kind"]}, **properties}, ["kind", *required]
-        schema: Schema = {"type": "object", "properties": properties}
-        return {**schema, "required": required} if required else schema
+        return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
     def _field(self, field: FieldDescriptor) -> Schema:
         schema = self._one(field)
@@ -215,7 +191,7 @@ class KindSchemas:
         if field.message_type is not None:
             return self.of(field.message_type)
         if field.enum_type is None:
-            plain = self._schemas.of_field(field)
+            plain = self.schemas.of_field(field)
             return dict(plain["items"]) if field.is_repeated else plain
         if field.enum_type.full_name == OLD_STATE:
             return {"type": "string", "enum": [KEBAB_STATES.written(number) for number in v03.TaskState.values()]}

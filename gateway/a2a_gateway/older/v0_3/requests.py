@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 
-from a2a_gateway.calls import NOTHING, Beside, Query
-from a2a_gateway.older.v0_3.answers import RPCS, schemes_of_config, schemes_of_send
+from a2a_gateway.calls import Query
+from a2a_gateway.older.v0_3.answers import RPCS
 from a2a_gateway.requests import binding
 from a2a_gateway.routing.table import Match, wildcards
 from a2a_server.protocol.codec import loads
@@ -39,8 +39,6 @@ class OldRequest(NamedTuple):
     value: Any  # JSON
     spelling: OldSpelling | None = None
     """The spelling of the body; None: it could be either."""
-    beside: Callable[[Any], Beside] = lambda _: NOTHING
-    """What a sound value says that the request has no room for."""
     path: Words | None = None
     """What its fields are called, where that depends on the body."""
 
@@ -75,13 +73,13 @@ def parsed(body: bytes, max_depth: int) -> object:
 
 def _send(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     body = {} if asked.body is None else asked.body
-    return OldRequest(rpc, body, spelling_of(body), schemes_of_send)
+    return OldRequest(rpc, body, spelling_of(body))
 
 
 def _of_task(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
     """The body may repeat the name, and have metadata."""
-    body, [task_id] = object_of(asked.body), asked.ids
-    agree({"the path": task_id, "id": body.get("id"), "name": named(body, "name", task_of)})
+    body, [task_id] = _object_of(asked.body), asked.ids
+    _agree(task_id, {"id": body.get("id"), "name": _named_task(body)})
     said = {name: value for name, value in {**body, **asked.said}.items() if name not in _NAMES}
     return OldRequest(rpc, {**said, "id": task_id})
 
@@ -92,21 +90,13 @@ def _of_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
 
 
 def _new_config(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
-    body, [task_id], config_id = object_of(asked.body), asked.ids, asked.said.get("configId")
+    body, [task_id], config_id = _object_of(asked.body), asked.ids, asked.said.get("configId")
     check_new_id(config_id, "configId")
     held = body.get("config")
     rules = config_renames("" if held is None else "config.", task_id="parent", id="config_id")
     spelling = spelling_of(body) or ("proto" if body.get("parent") is not None else None)
     value = {**body, PATH: task_id, QUERY: config_id}
-    return OldRequest(rpc, value, spelling, _schemes_of_config, partial(renamed, rules=rules))
-
-
-def _schemes_of_config(value: Any) -> Beside:  # noqa: ANN401 - JSON
-    return schemes_of_config(value.get("config") or value)
-
-
-def _list(rpc: MethodDescriptor, asked: _Asked) -> OldRequest:
-    return OldRequest(rpc, {"pageSize": MOST_TASKS, **asked.said})
+    return OldRequest(rpc, value, spelling, partial(renamed, rules=rules))
 
 
 _WAYS: Final[Mapping[str, tuple[str, Callable[[MethodDescriptor, _Asked], OldRequest]]]] = MappingProxyType(
@@ -121,7 +111,7 @@ _WAYS: Final[Mapping[str, tuple[str, Callable[[MethodDescriptor, _Asked], OldReq
         "DeleteTaskPushNotificationConfig": ("DeleteTaskPushNotificationConfig", _of_config),
         "ListTaskPushNotificationConfig": ("ListTaskPushNotificationConfigs", _of_task),
         "GetAgentCard": ("GetExtendedAgentCard", lambda rpc, _: OldRequest(rpc, {})),
-        "ListTasks": ("ListTasks", _list),
+        "ListTasks": ("ListTasks", lambda rpc, asked: OldRequest(rpc, {"pageSize": MOST_TASKS, **asked.said})),
     }
 )
 """By the route's RPC: that of 0.3, or of 1.0 where 0.3 has none."""
@@ -132,13 +122,17 @@ _WAYS: Final[Mapping[str, tuple[str, Callable[[MethodDescriptor, _Asked], OldReq
 _SPELT: Final[Mapping[OldSpelling, str]] = {"kind": "in the JSON schema", "proto": "in the proto"}
 # The first clue that there is decides, so that the others are the ones that are wrong.
 _IN_MESSAGE: Final[Mapping[str, OldSpelling]] = {"parts": "kind", "content": "proto", "kind": "kind"}
-_ROLES: Final[Mapping[object, OldSpelling]] = {
-    "user": "kind",
-    "agent": "kind",
-    "ROLE_USER": "proto",
-    "ROLE_AGENT": "proto",
+_ROLES: Final[Mapping[str, OldSpelling]] = {
+    **dict.fromkeys(("user", "agent"), "kind"),
+    **dict.fromkeys(("ROLE_USER", "ROLE_AGENT"), "proto"),
 }
 _IN_CONFIG: Final[Mapping[str, OldSpelling]] = {"taskId": "kind", "task_id": "kind", "name": "proto"}
+_PLACES: Final = (
+    ("message", _IN_MESSAGE),
+    ("request", _IN_MESSAGE),  # so called in the proto, though not in its JSON
+    ("", _IN_CONFIG),
+    ("config", _IN_CONFIG),
+)
 
 
 class _Clue(NamedTuple):
@@ -163,26 +157,16 @@ def spelling_of(value: object) -> OldSpelling | None:
 
 
 def _clues(value: object) -> Iterator[_Clue]:
-    if type(value) is not dict:
-        return
-    yield from _of_message("message", value.get("message"))
-    yield from _of_message("request", value.get("request"))  # so called in the proto, though not in its JSON
-    yield from _members("", _IN_CONFIG, value)
-    if type(config := value.get("config")) is dict:
-        yield from _members("config.", _IN_CONFIG, config)
-
-
-def _of_message(path: str, message: object) -> Iterator[_Clue]:
-    if type(message) is not dict:
-        return
-    yield from _members(f"{path}.", _IN_MESSAGE, message)
-    role = message.get("role")
-    if type(role) is str and role in _ROLES:
-        yield _Clue(f"{path}.role", _ROLES[role])
-
-
-def _members(path: str, names: Mapping[str, OldSpelling], value: Mapping[str, object]) -> Iterator[_Clue]:
-    return (_Clue(path + name, tells) for name, tells in names.items() if value.get(name) is not None)
+    whole = value if isinstance(value, dict) else {}
+    for place, names in _PLACES:
+        held = whole.get(place) if place else whole
+        if not isinstance(held, dict):
+            continue
+        path = f"{place}." if place else ""
+        yield from (_Clue(path + name, tells) for name, tells in names.items() if held.get(name) is not None)
+        role = held.get("role") if names is _IN_MESSAGE else None
+        if type(role) is str and role in _ROLES:
+            yield _Clue(f"{path}role", _ROLES[role])
 
 
 # -- names and ids
@@ -194,33 +178,29 @@ def check_new_id(value: object, place: str) -> None:
         refuse([Violation(place, f"must be {A_SEGMENT}, got {shown(value)}")])
 
 
-def object_of(value: object, name: str = "body") -> JsonObject:
-    if value is None:
+def _object_of(body: object) -> JsonObject:
+    if body is None:
         return {}
-    if not isinstance(value, dict):
-        refuse([Violation(name, f"must be an object, got {shown(value)}")])
-    return value
+    if not isinstance(body, dict):
+        refuse([Violation("body", f"must be an object, got {shown(body)}")])
+    return body
 
 
-def named(value: JsonObject, member: str, read: Callable[[str], str]) -> object:
-    """The task in the name that a member is, if it is there."""
-    name = value.get(member)
-    if name is None or name == "":
-        return None
+def _named_task(body: JsonObject) -> str:
+    name = body.get("name")
+    if name in (None, ""):
+        return ""
     try:
-        return read(name if isinstance(name, str) else "")
+        return task_of(name if isinstance(name, str) else "")
     except ValueError:
-        refuse([Violation(member, f"must be {A_TASK}, got {shown(name)}")])
+        refuse([Violation("name", f"must be {A_TASK}, got {shown(name)}")])
 
 
-def agree(told: Mapping[str, object]) -> object:
-    """What all places say that say anything, by the names of the places."""
-    said = {place: value for place, value in told.items() if value not in (None, "")}
-    first, right = next(iter(said.items()), ("", None))
+def _agree(path: str, body: Mapping[str, object]) -> None:
+    """Refuse what the body says to be another task than the one in the path."""
     if faults := [
-        Violation(place, f"says {shown(value)} where {first} says {shown(right)}; both must be the same")
-        for place, value in said.items()
-        if value != right
+        Violation(place, f"says {shown(value)} where the path says {shown(path)}; both must be the same")
+        for place, value in body.items()
+        if value not in (None, "", path)
     ]:
         refuse(faults)
-    return right

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_gateway import rest
 from a2a_gateway.calls import Calls, Query, Told, query_of, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import HeaderPairs, Reply
-from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, Speeches, without_tenant
+from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speech, Speeches, schemes_of, without_tenant
 from a2a_gateway.older.v0_3.requests import OldRequest, OldSpelling, request_of
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.annotations import Route
@@ -53,14 +53,15 @@ class OldRest:
         parameters = without_tenant(query_of(query), tenant)
         calls.profile.check(versions_asked(request, parameters))
         accepted = accepted_types(request.headers)
-        body = await rest.body_of(request, match.route, calls.options)
+        body = await rest.body_of(request, match.route, calls)
         wanted = request_of(match, path, parameters, body, calls.options.max_depth)
         streams = wanted.rpc.server_streaming
         kind = (stream_type if streams else calls.profile.unary)(accepted)
         speeches = self.speeches[wanted.spelling or self.default]
         message = _message(speeches.plain, wanted, tenant)
         speech = speeches.of(request, message, wanted.value)
-        ask = Ask(request, parameters, wanted.rpc, message, wanted.beside(wanted.value), wanted.path)
+        beside = schemes_of(wanted.rpc.name, wanted.value)
+        ask = Ask(request, parameters, wanted.rpc, message, beside, wanted.path)
         if streams:
             return await speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
         told = await speech.answer(ask)
@@ -87,7 +88,7 @@ def _next_page(told: Told, query: Query) -> HeaderPairs:
     if not isinstance(told.message, pb.ListTasksResponse) or not told.message.next_page_token:
         return ()
     kept = [(name, value) for name, value in query if name not in {"pageToken", "page_token"}]
-    return (("Link", f'<?{urlencode([*kept, ("pageToken", told.message.next_page_token)])}>; rel="next"'),)
+    return ((hdrs.LINK, f'<?{urlencode([*kept, ("pageToken", told.message.next_page_token)])}>; rel="next"'),)
 
 
 def routes() -> Table:

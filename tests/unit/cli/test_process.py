@@ -1,0 +1,165 @@
+"""A server's process: how it logs, how it is tuned, and who notices a blocked event loop."""
+
+import asyncio
+import gc
+import io
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from a2a_server.cli.process import RARELY, configure, patient_threads, rare_collections
+from a2a_server.serve.watchdog import Watchdog
+from a2a_server.settings import Log
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    structlog.reset_defaults()
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+
+
+def speak() -> None:
+    log = structlog.get_logger()
+    log.info("task.done", task_id="t")
+    log.debug("task.detail")
+    logging.getLogger("some.library").warning("odd: %s", "thing")
+    secret = "hunter2"  # noqa: F841 - a local variable of the frame that fails
+    try:
+        int("wrong")
+    except ValueError:
+        log.exception("call.failed")
+
+
+def test_json_is_one_object_per_line() -> None:
+    stream = io.StringIO()
+    configure(Log(), stream)
+    speak()
+    done, odd, failed = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert (done["event"], done["task_id"], done["level"]) == ("task.done", "t", "info")
+    assert (odd["event"], odd["logger"], odd["level"]) == ("odd: thing", "some.library", "warning")
+    assert "ValueError: invalid literal" in failed["exception"]
+    assert "hunter2" not in stream.getvalue()
+
+
+def test_a_terminal_gets_lines_for_people() -> None:
+    stream = Terminal()
+    configure(Log(level="debug"), stream)
+    speak()
+    assert "task.detail" in stream.getvalue()
+    assert "ValueError: invalid literal" in stream.getvalue()
+    assert "hunter2" not in stream.getvalue()
+    assert not stream.getvalue().startswith("{")
+
+
+class Forger:
+    def __repr__(self) -> str:
+        return "Forger\n2026-11-19T12:00:00Z [info     ] forged"
+
+
+def test_nothing_that_is_logged_can_forge_a_line_or_command_a_terminal() -> None:
+    stream = Terminal()
+    configure(Log(), stream)
+    forged = "odd\r\n2026-11-19T12:00:00Z [info     ] forged\x1b[2J\u2028\x85forged \x9b31m"
+    log = structlog.get_logger()
+    inner = ValueError(forged)
+    error = ExceptionGroup(forged, [inner, KeyError(forged)])
+    error.__cause__ = inner
+    log.error(forged, exc_info=error, value=forged, other=Forger(), listed=[forged], **{forged: forged})
+    logging.getLogger("some.library").error("%s", forged, exc_info=error)
+    logging.getLogger("some.library").error("%s", forged, stack_info=True)
+    text = "".join(re.split("\x1b\\[[0-9;]*m", stream.getvalue()))  # its own colours
+    assert "ValueError: odd" in text
+    assert all(sign.isprintable() or sign == "\n" for sign in text)
+    lines = [line for line in text.split("\n") if line and not line.startswith("    ")]
+    assert [line.split()[1:3] for line in lines] == [["[error", "]"]] * 3
+
+
+def test_json_has_one_line_for_each_event_whatever_is_in_it() -> None:
+    stream = io.StringIO()
+    configure(Log(), stream)
+    error = ValueError("odd\r\nforged\x1b[2J\u2028")
+    structlog.get_logger().error("call.failed", exc_info=error, value="a\nb", other=Forger())
+    assert len(stream.getvalue().rstrip("\n").split("\n")) == 1
+    assert "\x1b" not in stream.getvalue()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the policy")
+def test_threads_that_start_meanwhile_are_patient() -> None:
+    policies: list[int] = []
+    before = os.sched_getscheduler(0)
+    with patient_threads():
+        thread = threading.Thread(target=lambda: policies.append(os.sched_getscheduler(0)))
+        thread.start()
+        thread.join()
+    assert policies == [os.SCHED_BATCH]
+    assert os.sched_getscheduler(0) == before
+
+
+def test_systems_without_the_policy_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "SCHED_BATCH", raising=False)
+    monkeypatch.delattr(os, "sched_setscheduler", raising=False)
+    with patient_threads():
+        pass
+
+
+def test_collections_are_rare_and_pass_over_what_the_start_has_made() -> None:
+    before = gc.get_threshold()
+    made: list[object] = [[]]
+    with rare_collections():
+        assert gc.get_threshold() == RARELY
+        assert gc.get_freeze_count() > 0
+        assert not any(thing is made for thing in gc.get_objects())
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
+
+
+def block_the_loop(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+@pytest.mark.req("AGNT-05")
+async def test_what_blocks_the_loop_is_named() -> None:
+    watchdog = Watchdog(0.1)
+    with capture_logs() as logs:
+        watchdog.start()
+        await asyncio.sleep(0.1)
+        block_the_loop(0.5)
+        async with asyncio.timeout(10):
+            while not any(entry["event"] == "loop.free" for entry in logs):  # noqa: ASYNC110 - written by a thread
+                await asyncio.sleep(0.02)
+        watchdog.stop()
+    # A busy machine may block the loop as well; ours is the one that says so.
+    blocked = [entry for entry in logs if entry["event"] == "loop.blocked"]
+    assert any("block_the_loop" in frame for entry in blocked for frame in entry["frames"])
+
+
+async def test_a_loop_that_answers_in_time_is_not_named() -> None:
+    watchdog = Watchdog(30)
+    with capture_logs() as logs:
+        watchdog.start()
+        await asyncio.sleep(0.05)
+        watchdog.stop()
+    assert logs == []
+
+
+async def test_no_patience_watches_nothing() -> None:
+    watchdog = Watchdog(0)
+    watchdog.start()
+    watchdog.stop()
