@@ -123,14 +123,19 @@ class ConfigStatus(NamedTuple):
 
 
 class PushAdmin(Protocol):
-    """A store's push configs for the command line, also while a server uses the same store.
+    """A store's push configs for the command line, also while a server uses the same store."""
 
-    The methods do what `push_status`, `retry_deliveries` and `drop_deliveries` of `Store` do.
-    """
+    def status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        """The state of configs: first those that are due, by time, then those that are parked."""
+        ...
 
-    def status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]: ...
-    def retry(self, wanted: ConfigFilter) -> int: ...
-    def drop(self, wanted: ConfigFilter) -> int: ...
+    def retry(self, wanted: ConfigFilter) -> int:
+        """Try these configs again as if nothing had failed. Returns how many of them have pending deliveries."""
+        ...
+
+    def drop(self, wanted: ConfigFilter) -> int:
+        """Delete all pending deliveries of these configs. Returns how many. The configs stay."""
+        ...
 
 
 # -- sending

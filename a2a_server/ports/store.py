@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
+from a2a_server.ports.push import ClaimLimits, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
 
 
@@ -201,16 +201,4 @@ class Store(Protocol):
 
     async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
         """Remove a delivery that was made (None), put it off, or park its config. False when the claim is lost."""
-        ...
-
-    async def push_status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
-        """The state of configs: first those that are due, by time, then those that are parked."""
-        ...
-
-    async def retry_deliveries(self, wanted: ConfigFilter) -> int:
-        """Try these configs again as if nothing had failed. Returns how many of them have pending deliveries."""
-        ...
-
-    async def drop_deliveries(self, wanted: ConfigFilter) -> int:
-        """Delete all pending deliveries of these configs. Returns how many. The configs stay."""
         ...

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.push import ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
+from a2a_server.ports.push import Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.store import StaleWrite, Store
 from tests.conformance.authors import ANN, BOB, COMPLETED, Author, chunk, config, message, status
 
@@ -125,11 +125,6 @@ async def indebted_at(store: Store, host: str, *config_ids: str, scope: Scope = 
     configs = [hook_at(author, host, config_id) for config_id in config_ids or ("c",)]
     await author.commit(author.write(chunk(2, "x"), configs=configs, notify=True))
     return author
-
-
-async def account(store: Store, author: Author, config_id: str = "c") -> ConfigStatus:
-    (found,) = await store.push_status(ConfigFilter(author.task_id, config_id), 10)
-    return found
 
 
 class DebtPromises:
@@ -289,14 +284,13 @@ class DebtPromises:
         assert (delivery.number, delivery.attempts, delivery.failing_ms) == (2, 0, None)
 
     async def test_only_failures_count_as_attempts(self, store: Store) -> None:
-        author = await indebted(store, "c")
+        await indebted(store, "c")
         await store.finish_attempt(await claim_one(store), put_off(NOW, tried=False))
         delivery = await claim_one(store)
         assert (delivery.attempts, delivery.failing_ms) == (0, None)
         await store.finish_attempt(delivery, put_off(NOW, why="status 500"))
-        assert await claimed(store, UNTIL) == [(author.task_id, "c", 2)]
-        found = await account(store, author)
-        assert (found.attempts, found.failed, found.failing_ms, found.why) == (1, 1, NOW, "status 500")
+        delivery = await claim_one(store, UNTIL, 9_000)
+        assert (delivery.number, delivery.attempts, delivery.failing_ms) == (2, 1, NOW)
 
 
 class Rooms:
@@ -417,21 +411,18 @@ class CountPromises:
 
     @pytest.mark.req("LIMT-01")
     async def test_configs_with_nothing_to_send_do_not_count(self, store: Store) -> None:
-        site, authors = "a.example:443", [await indebted_at(store, "a.example") for _ in range(4)]
+        site, authors = "a.example:443", [await indebted_at(store, "a.example") for _ in range(3)]
         for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
             await store.finish_attempt(delivery, None)
-        assert await store.count_configs(ANN.owner, site, 10) == 4  # more may happen to their tasks
-        done, parked, dropped, running = authors
-        for author in (done, parked, dropped):
+        assert await store.count_configs(ANN.owner, site, 10) == 3  # more may happen to their tasks
+        done, parked, running = authors
+        for author in (done, parked):
             await author.become(COMPLETED, notify=True)
-        assert await store.count_configs(ANN.owner, site, 10) == 4
+        assert await store.count_configs(ANN.owner, site, 10) == 3
         for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
-            if delivery.task_id != dropped.task_id:
-                await store.finish_attempt(delivery, None if delivery.task_id == done.task_id else put_off(None))
-        assert await store.count_configs(ANN.owner, site, 10) == 2
-        await store.drop_deliveries(ConfigFilter(dropped.task_id))
+            await store.finish_attempt(delivery, None if delivery.task_id == done.task_id else put_off(None))
         assert await store.count_configs(ANN.owner, site, 10) == 1
-        await store.retry_deliveries(ConfigFilter(parked.task_id))
+        await store.put_config(ANN, hook_at(parked, "a.example"))
         assert await store.count_configs(ANN.owner, site, 10) == 2
         await store.put_config(ANN, hook_at(done, "a.example"))
         await store.put_config(ANN, hook_at(done, "a.example", "late"))
@@ -461,97 +452,10 @@ class ParkingPromises:
         await store.finish_attempt(other, None)
         await author.chunk("more", notify=True)
         assert await claimed(store, 9_000, 9_999) == [(author.task_id, "d", 3)]
-        found = await account(store, author)
-        assert (found.parked_ms, found.why, found.pending, found.due_ms) == (NOW, "gone", 4, None)
-
-    @pytest.mark.req("PAID-03")
-    async def test_what_is_parked_is_retried_when_asked_for(self, store: Store) -> None:
-        author = await indebted(store, "c", "d")
-        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
-            await store.finish_attempt(delivery, put_off(None))
-        assert await store.next_due() is None
-        assert await store.retry_deliveries(ConfigFilter(author.task_id, "c")) == 1
-        delivery = await claim_one(store)
-        assert (delivery.hook.config.id, delivery.number, delivery.attempts, delivery.failing_ms) == ("c", 2, 0, None)
-        await store.finish_attempt(delivery, None)
-        assert (await claim_one(store)).number == 3
-        assert await store.retry_deliveries(ConfigFilter(parked=True)) == 1
-        assert await claimed(store) == [(author.task_id, "d", 2)]
 
     @pytest.mark.req("PAID-03", "PUSH-03")
     async def test_what_is_parked_is_retried_when_it_is_put_anew(self, store: Store) -> None:
         author = await indebted(store, "c")
         await store.finish_attempt(await claim_one(store), put_off(None))
         await store.put_config(ANN, config(author.task_id, "c"))
-        assert (await account(store, author)).parked_ms is None
         assert await claimed(store) == [(author.task_id, "c", 2)]
-
-    async def test_a_retry_leaves_an_attempt_alone_that_is_under_way(self, store: Store) -> None:
-        await indebted(store, "c")
-        delivery = await claim_one(store)
-        assert await store.retry_deliveries(ConfigFilter()) == 1
-        assert await claimed(store) == []
-        assert await store.finish_attempt(delivery, None)
-
-    async def test_dropping_strikes_out_debts_and_keeps_configs(self, store: Store) -> None:
-        author = await indebted(store, "c", "d")
-        under_way, parked = sorted(
-            await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id
-        )
-        await store.finish_attempt(parked, put_off(None))
-        assert await store.drop_deliveries(ConfigFilter(author.task_id)) == 6
-        assert not await store.finish_attempt(under_way, None)
-        assert await store.next_due() is None
-        await author.chunk("more", notify=True)
-        assert sorted(await claimed(store)) == [(author.task_id, "c", 5), (author.task_id, "d", 5)]
-
-    async def test_only_what_is_meant_is_touched(self, store: Store) -> None:
-        one, two = await indebted(store, "c", "d"), await indebted(store, "c")
-        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
-            if (delivery.task_id, delivery.hook.config.id) != (one.task_id, "d"):
-                await store.finish_attempt(delivery, put_off(None))
-        assert (
-            await store.retry_deliveries(ConfigFilter("never"))
-            == await store.drop_deliveries(ConfigFilter("never"))
-            == 0
-        )
-        assert await store.drop_deliveries(ConfigFilter(one.task_id, "never")) == 0
-        assert await store.drop_deliveries(ConfigFilter(one.task_id, parked=True)) == 3
-        assert (await account(store, one, "d")).pending == 3
-        assert (await account(store, two)).parked_ms == NOW
-        assert await store.drop_deliveries(ConfigFilter(parked=True)) == 3
-        assert await store.drop_deliveries(ConfigFilter()) == 3
-
-    async def test_the_status_shows_what_is_pending(self, store: Store) -> None:
-        quiet = await Author(store).create(configs=[config("t")])
-        author = await indebted(store, "a", "b", "c")
-        deliveries = {delivery.hook.config.id: delivery for delivery in await store.claim_deliveries(NOW, UNTIL, 10)}
-        await store.finish_attempt(deliveries["a"], put_off(None, why="gone"))
-        await store.finish_attempt(deliveries["b"], None)
-        found = await store.push_status(ConfigFilter(), 10)
-        assert [one.config_id for one in found] == ["b", "c", "a"]  # due, claimed until later, parked
-        assert await store.push_status(ConfigFilter(), 1) == found[:1]
-        assert await store.push_status(ConfigFilter(parked=True), 10) == found[2:]
-        assert await store.push_status(ConfigFilter(author.task_id), 10) == sorted(found, key=lambda one: one.config_id)
-        assert await store.push_status(ConfigFilter(author.task_id, parked=True), 10) == found[2:]
-        assert await store.push_status(ConfigFilter(author.task_id, "c"), 10) == found[1:2]
-        assert found[0]._asdict() == {
-            "scope": ANN,
-            "task_id": author.task_id,
-            "config_id": "b",
-            "url": "https://hook.example/",
-            "version": "1.0",
-            "pending": 2,
-            "next_number": 3,
-            "delivered": 1,
-            "failed": 0,
-            "attempts": 0,
-            "due_ms": NOW,
-            "claimed": False,
-            "failing_ms": None,
-            "parked_ms": None,
-            "why": "",
-        }
-        assert (found[1].claimed, found[1].due_ms) == (True, UNTIL)
-        (nothing_owed,) = await store.push_status(ConfigFilter(quiet.task_id), 10)
-        assert (nothing_owed.pending, nothing_owed.next_number, nothing_owed.due_ms) == (0, None, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from a2a_server.ports.push import ConfigFilter, FailedAttempt
+from a2a_server.ports.push import FailedAttempt
 from a2a_server.ports.store import Store
 from tests.conformance.authors import ANN, Author, chunk, config, message
 from tests.support.house import Trace
@@ -55,9 +55,6 @@ class TracePromises:
             (delivery,) = await store.claim_deliveries(NOW, UNTIL, 1)
             assert delivery.trace == ONE
             assert await store.finish_attempt(delivery, failure)
-        await store.retry_deliveries(ConfigFilter(author.task_id))
-        (delivery,) = await store.claim_deliveries(NOW, UNTIL, 1)
-        assert delivery.trace == ONE
         await store.put_config(ANN, config(author.task_id, url="https://new.example/"))
         await store.close()
         await store.open()

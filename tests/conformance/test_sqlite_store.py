@@ -22,7 +22,7 @@ from a2a_server.ports.records import Receipt, TaskHead
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
 from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
 from tests.conformance.store_contract import StoreContract
-from tests.support.house import INTERRUPTED, TERMINAL, SqliteStore, TaskFilter, schema
+from tests.support.house import INTERRUPTED, TERMINAL, SqlitePushAdmin, SqliteStore, TaskFilter, schema
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ class TestTheFile:
         other = SqliteStore(path)
         await other.open()
         assert [delivery.hook.config.id for delivery in await other.claim_deliveries(1, 2, 10)] == ["claimed"]
-        found = {one.config_id: one for one in await other.push_status(ConfigFilter(), 10)}
+        found = {one.config_id: one for one in SqlitePushAdmin(path).status(ConfigFilter(), 10)}
         assert (found["parked"].parked_ms, found["parked"].why) == (5, "gone")
         assert (found["put off"].due_ms, found["put off"].attempts, found["put off"].failing_ms) == (1 << 50, 1, 5)
         await other.close()

@@ -100,13 +100,11 @@ async def paid(path: Path) -> None:
 
 async def owed(path: Path) -> dict[tuple[str, str], list[int]]:
     """What each config was to be told, by the logs of the tasks."""
-    store, scope = SqliteStore(path), Scope("", ANONYMOUS)
+    store, admin, scope = SqliteStore(path), SqlitePushAdmin(path), Scope("", ANONYMOUS)
     await store.open()
     try:
         found = {}
-        for account in [
-            one for task_id in await task_ids(store) for one in await store.push_status(ConfigFilter(task_id), 100)
-        ]:
+        for account in [one for task_id in await task_ids(store) for one in admin.status(ConfigFilter(task_id), 100)]:
             entries = await store.entries(account.task_id, 0, 1_000)
             assert await store.get_config(scope, account.task_id, account.config_id) is not None
             told = [entry.number for entry in entries if not entry.event.HasField("message")]

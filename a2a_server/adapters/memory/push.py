@@ -5,16 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
-from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
+from a2a_server.ports.push import ClaimLimits, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import MESSAGE, Write
-
-_DueTime = tuple[int, int]
-"""When a config is due, and its serial number."""
 
 
 @dataclass(slots=True)
@@ -36,9 +32,6 @@ class ConfigRow:
     served_ms: int = 0
     failing_ms: int | None = None
     parked_ms: int | None = None
-    why: str = ""
-    delivered: int = 0
-    failed: int = 0
 
     @property
     def lane(self) -> tuple[str, str]:
@@ -49,25 +42,10 @@ class ConfigRow:
     def hook(self) -> PushConfig:
         return PushConfig(pb.TaskPushNotificationConfig.FromString(self.wire), self.version, self.schemes)
 
-    def status(self) -> ConfigStatus:
-        config = self.hook.config
-        return ConfigStatus(
-            scope=self.scope,
-            task_id=self.task_id,
-            config_id=config.id,
-            url=config.url,
-            version=self.version,
-            pending=len(self.pending),
-            next_number=next(iter(self.pending), None),
-            delivered=self.delivered,
-            failed=self.failed,
-            attempts=self.attempts,
-            due_ms=self.due_ms,
-            claimed=self.claimed_until_ms is not None,
-            failing_ms=self.failing_ms,
-            parked_ms=self.parked_ms,
-            why=self.why,
-        )
+
+def _order(config: ConfigRow) -> tuple[int, int]:
+    """Of due configs, by time."""
+    return config.due_ms or 0, config.serial
 
 
 ConfigRows = Mapping[str, ConfigRow]
@@ -78,12 +56,10 @@ class Deliveries:
     """Which configs are due. A config has one delivery at a time, and those that have waited longest come first."""
 
     def __init__(self) -> None:
-        self._lanes: dict[tuple[str, str], list[_DueTime]] = {}
-        """The due times of each lane's configs, in order. Lanes take turns in the order of this dict."""
+        self._lanes: dict[tuple[str, str], list[ConfigRow]] = {}
+        """The due configs of each lane, in order. Lanes take turns in the order of this dict."""
         self._known: dict[tuple[str, str], dict[int, ConfigRow]] = {}
         """The configs of each lane by serial number, those included that have nothing to send any more."""
-        self._due: dict[int, ConfigRow] = {}
-        self._parked: dict[int, ConfigRow] = {}
 
     def add(self, configs: ConfigRows, write: Write) -> bool:
         """Queue a delivery per config and entry; whether any config has become due."""
@@ -103,19 +79,16 @@ class Deliveries:
     def _set_due(self, config: ConfigRow, due_ms: int | None) -> None:
         if config.due_ms is not None:
             line = self._lanes[config.lane]
-            del line[bisect_left(line, (config.due_ms, config.serial))]
+            del line[bisect_left(line, _order(config), key=_order)]
             if not line:
                 del self._lanes[config.lane]
-            del self._due[config.serial]
         config.due_ms = due_ms
         if due_ms is not None:
-            insort(self._lanes.setdefault(config.lane, []), (due_ms, config.serial))
-            self._due[config.serial] = config
+            insort(self._lanes.setdefault(config.lane, []), config, key=_order)
 
     def _start_over(self, config: ConfigRow) -> None:
         """Forget what has failed. The config is due if it has pending deliveries and no attempt is running."""
-        config.attempts, config.failing_ms, config.parked_ms, config.why = 0, None, None, ""
-        self._parked.pop(config.serial, None)
+        config.attempts, config.failing_ms, config.parked_ms = 0, None, None
         if config.claimed_until_ms is None:
             self._set_due(config, config.served_ms if config.pending else None)
 
@@ -140,12 +113,11 @@ class Deliveries:
     def forget(self, config: ConfigRow) -> None:
         self._set_due(config, None)
         self._known[config.lane].pop(config.serial, None)
-        self._parked.pop(config.serial, None)
 
     # -- claims
 
     def next_due(self) -> int | None:
-        return min((line[0][0] for line in self._lanes.values()), default=None)
+        return min((line[0].due_ms or 0 for line in self._lanes.values()), default=None)
 
     def claim(self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None) -> Sequence[Delivery]:
         deliveries: list[Delivery] = []
@@ -162,9 +134,8 @@ class Deliveries:
 
     def _claim_of(self, lane: tuple[str, str], now_ms: int, until_ms: int, limit: int) -> Iterator[Delivery]:
         line = self._lanes[lane]
-        due = line[: max(0, min(limit, bisect_left(line, (now_ms + 1, 0))))]
-        for _, serial in due:
-            config = self._due[serial]
+        due = line[: max(0, min(limit, bisect_left(line, (now_ms + 1, 0), key=_order)))]
+        for config in due:
             self._set_due(config, until_ms)
             config.claimed_until_ms, config.served_ms = until_ms, now_ms
             number, trace = next(iter(config.pending.items()))
@@ -179,7 +150,6 @@ class Deliveries:
             self._put_off(config, failure)
             return True
         del config.pending[delivery.number]
-        config.delivered += 1
         self._start_over(config)
         return True
 
@@ -187,38 +157,6 @@ class Deliveries:
         self._set_due(config, failure.retry_ms)
         if failure.retry_ms is None:
             config.parked_ms = failure.now_ms
-            self._parked[config.serial] = config
         if failure.tried:
             config.attempts += 1
-            config.failed += 1
-            config.why = failure.why
             config.failing_ms = failure.now_ms if config.failing_ms is None else config.failing_ms
-
-    # -- for operators; `configs` are those of the task that they name
-
-    def status(self, configs: ConfigRows, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
-        return [config.status() for config in islice(self._found(configs, wanted), limit)]
-
-    def retry(self, configs: ConfigRows, wanted: ConfigFilter) -> int:
-        found = [row for row in self._found(configs, wanted) if row.pending or row.parked_ms is not None]
-        for config in found:
-            self._start_over(config)
-        return sum(bool(config.pending) for config in found)
-
-    def drop(self, configs: ConfigRows, wanted: ConfigFilter) -> int:
-        dropped = 0
-        for config in list(self._found(configs, wanted)):
-            dropped += len(config.pending)
-            config.pending.clear()
-            config.claimed_until_ms = None
-            self._start_over(config)
-        return dropped
-
-    def _found(self, configs: ConfigRows, wanted: ConfigFilter) -> Iterator[ConfigRow]:
-        if not wanted.task_id:
-            yield from [] if wanted.parked else sorted(self._due.values(), key=lambda config: config.due_ms or 0)
-            yield from self._parked.values()
-            return
-        for config_id, config in sorted(configs.items()):
-            if wanted.config_id in ("", config_id) and (config.parked_ms is not None or not wanted.parked):
-                yield config

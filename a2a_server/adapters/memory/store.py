@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from a2a_server.adapters.memory.push import ConfigRow, ConfigRows, Deliveries
+from a2a_server.adapters.memory.push import ConfigRow, Deliveries
 from a2a_server.adapters.memory.tasks import TaskIndex, TaskRow
 from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.webhooks import site_of
-from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
+from a2a_server.ports.push import ClaimLimits, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
 from a2a_server.ports.store import Claimed, Repeated, StaleWrite, StoredTask, TaskPage, TaskQuery
 
@@ -182,10 +182,6 @@ class MemoryStore:
             row.configs[hook.config.id] = config
             self._deliveries.know(config)
 
-    def _configs_of(self, task_id: str) -> ConfigRows:
-        row = self._tasks.get(task_id)
-        return row.configs or {} if row is not None else {}
-
     async def next_due(self) -> int | None:
         return self._deliveries.next_due()
 
@@ -195,17 +191,8 @@ class MemoryStore:
         return self._deliveries.claim(now_ms, until_ms, limit, limits)
 
     async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
-        config = self._configs_of(delivery.task_id).get(delivery.hook.config.id)
-        return self._deliveries.finish(config, delivery, failure)
-
-    async def push_status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
-        return self._deliveries.status(self._configs_of(wanted.task_id), wanted, limit)
-
-    async def retry_deliveries(self, wanted: ConfigFilter) -> int:
-        return self._deliveries.retry(self._configs_of(wanted.task_id), wanted)
-
-    async def drop_deliveries(self, wanted: ConfigFilter) -> int:
-        return self._deliveries.drop(self._configs_of(wanted.task_id), wanted)
+        configs = self._tasks[delivery.task_id].configs or {}
+        return self._deliveries.finish(configs.get(delivery.hook.config.id), delivery, failure)
 
 
 def _until(row: TaskRow) -> int:

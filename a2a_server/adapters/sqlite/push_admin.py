@@ -6,11 +6,9 @@ No lock is held for longer than a short transaction, so that a server is never h
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.sqlite import schema
@@ -25,27 +23,51 @@ _SQL = queries("push.sql")
 _EVER, _ALL = -(2**63), 2**63 - 1
 
 
-def status(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
-    return [account for _, account in _found(connection, wanted, limit)][:limit]
+class SqlitePushAdmin:
+    """Every call opens the file, does one thing in a transaction, and closes it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
+        with self._transaction("BEGIN") as connection:
+            return [account for _, account in _found(connection, wanted, limit)][:limit]
+
+    def retry(self, wanted: ConfigFilter) -> int:
+        with self._transaction() as connection:
+            found = [
+                (key, account) for key, account in _found(connection, wanted) if account.pending or account.parked_ms
+            ]
+            connection.executemany(_SQL["retry"], [(key,) for key, _ in found])
+            return sum(account.pending > 0 for _, account in found)
+
+    def drop(self, wanted: ConfigFilter) -> int:
+        with self._transaction() as connection:
+            found = list(_found(connection, wanted))
+            for name in ("drop", "dropped", "finish"):
+                connection.executemany(_SQL[name], [(key,) for key, _ in found])
+            return sum(account.pending for _, account in found)
+
+    @contextmanager
+    def _transaction(self, begin: str = "BEGIN IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        with schema.refusing(self._path), closing(self._connect()) as connection:
+            schema.check_known(connection, self._path)
+            try:
+                connection.execute(begin)
+                with connection:
+                    yield connection
+            except sqlite3.OperationalError as error:
+                raise unavailable(error) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self._path.is_file():
+            raise StoreRefused(f"there is no store {self._path}; a server makes it when it starts")
+        return sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=5)
 
 
-def retry(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
-    found = [
-        (key, account) for key, account in _found(connection, wanted, _ALL) if account.pending or account.parked_ms
-    ]
-    connection.executemany(_SQL["retry"], [(key,) for key, _ in found])
-    return sum(account.pending > 0 for _, account in found)
-
-
-def drop(connection: sqlite3.Connection, wanted: ConfigFilter) -> int:
-    found = list(_found(connection, wanted, _ALL))
-    keys = [(key,) for key, _ in found]
-    for name in ("drop", "dropped", "finish"):
-        connection.executemany(_SQL[name], keys)
-    return sum(account.pending for _, account in found)
-
-
-def _found(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> Iterator[tuple[int, ConfigStatus]]:
+def _found(
+    connection: sqlite3.Connection, wanted: ConfigFilter, limit: int = _ALL
+) -> Iterator[tuple[int, ConfigStatus]]:
     for key in _keys(connection, wanted, limit):
         tenant, owner, task_id, config_id, wire, *rest = connection.execute(_SQL["account"], (key,)).fetchone()
         url = pb.TaskPushNotificationConfig.FromString(wire).url
@@ -63,37 +85,3 @@ def _keys(connection: sqlite3.Connection, wanted: ConfigFilter, limit: int) -> S
         rows = [] if wanted.parked else connection.execute(_SQL["keys_due"], (_EVER, limit)).fetchall()
         rows += connection.execute(_SQL["keys_parked"], (_EVER, limit)).fetchall()
     return [key for (key,) in rows]
-
-
-T = TypeVar("T")
-
-
-class SqlitePushAdmin:
-    """Every call opens the file, does one thing, and closes it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
-        return self._do(partial(status, wanted=wanted, limit=limit), "BEGIN")
-
-    def retry(self, wanted: ConfigFilter) -> int:
-        return self._do(partial(retry, wanted=wanted))
-
-    def drop(self, wanted: ConfigFilter) -> int:
-        return self._do(partial(drop, wanted=wanted))
-
-    def _do(self, work: Callable[[sqlite3.Connection], T], begin: str = "BEGIN IMMEDIATE") -> T:
-        with schema.refusing(self._path), closing(self._connect()) as connection:
-            schema.check_known(connection, self._path)
-            try:
-                connection.execute(begin)
-                with connection:
-                    return work(connection)
-            except sqlite3.OperationalError as error:
-                raise unavailable(error) from error
-
-    def _connect(self) -> sqlite3.Connection:
-        if not self._path.is_file():
-            raise StoreRefused(f"there is no store {self._path}; a server makes it when it starts")
-        return sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=5)

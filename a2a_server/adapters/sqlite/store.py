@@ -14,10 +14,10 @@ from typing import TypeVar
 
 import structlog
 
-from a2a_server.adapters.sqlite import lists, push, push_admin, schema, tasks
+from a2a_server.adapters.sqlite import lists, push, schema, tasks
 from a2a_server.adapters.sqlite.writer import Writer, unavailable, work_in_the_background
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.push import ClaimLimits, ConfigFilter, ConfigStatus, Delivery, FailedAttempt, PushConfig
+from a2a_server.ports.push import ClaimLimits, Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.records import Entry, Lease, Receipt, Write
 from a2a_server.ports.store import Claimed, StoredTask, StoreGone, StoreUnavailable, TaskPage, TaskQuery
 
@@ -176,15 +176,6 @@ class SqliteStore:
 
     async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
         return await self._write(partial(push.settle, delivery=delivery, failure=failure))
-
-    async def push_status(self, wanted: ConfigFilter, limit: int) -> Sequence[ConfigStatus]:
-        return await self._scan(partial(push_admin.status, wanted=wanted, limit=limit))
-
-    async def retry_deliveries(self, wanted: ConfigFilter) -> int:
-        return await self._write(partial(push_admin.retry, wanted=wanted), long=True)
-
-    async def drop_deliveries(self, wanted: ConfigFilter) -> int:
-        return await self._write(partial(push_admin.drop, wanted=wanted), long=True)
 
 
 class OpenFiles:

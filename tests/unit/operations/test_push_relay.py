@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.defaults import SystemClock
 from a2a_server.adapters.memory import MemoryStore
 from a2a_server.adapters.sealing import Sealing
+from a2a_server.adapters.sqlite import SqliteStore
+from a2a_server.adapters.sqlite.push_admin import SqlitePushAdmin
 from a2a_server.operations.push.configs import delivery_id
 from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.clock import Clock
@@ -59,8 +62,22 @@ def numbers(sender: Pigeonhole, config_id: str = "c") -> list[int]:
     return [notice.number for notice in sender.notices if notice.hook.config.id == config_id]
 
 
-async def account(store: Store, author: Author, config_id: str = "c") -> ConfigStatus:
-    (found,) = await store.push_status(ConfigFilter(author.task_id, config_id), 10)
+@pytest.fixture
+async def kept(tmp_path: Path) -> AsyncIterator[Store]:
+    """A store that operators can look into."""
+    store = SqliteStore(tmp_path / "a2a.db")
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def admin(tmp_path: Path) -> SqlitePushAdmin:
+    return SqlitePushAdmin(tmp_path / "a2a.db")
+
+
+def account(admin: SqlitePushAdmin, author: Author, config_id: str = "c") -> ConfigStatus:
+    (found,) = admin.status(ConfigFilter(author.task_id, config_id), 10)
     return found
 
 
@@ -84,24 +101,24 @@ class Hanging(Pigeonhole):
 
 
 @pytest.mark.req("PAID-02", "DELV-01", "PUSH-05")
-async def test_each_config_hears_of_everything_in_order() -> None:
+async def test_each_config_hears_of_everything_in_order(kept: Store, admin: SqlitePushAdmin) -> None:
     sender = Pigeonhole()
-    async with relaying(sender) as (relay, store):
+    async with relaying(sender, kept) as (relay, store):
         author = await indebted(store, "c", "d", events=20)
         relay.wake()
         await until(lambda: len(sender.notices) == 40)
         await until(lambda: relay.counters.under_way == 0)
         for config_id in ("c", "d"):
             assert numbers(sender, config_id) == list(range(1, 21))
-            assert (await account(store, author, config_id)).delivered == 20
+            assert account(admin, author, config_id).delivered == 20
         assert (relay.counters.delivered, relay.counters.failed) == (40, 0)
 
 
 @pytest.mark.req("PAID-01", "DELV-02", "DELV-03")
-async def test_what_fails_comes_again_before_what_follows() -> None:
+async def test_what_fails_comes_again_before_what_follows(kept: Store, admin: SqlitePushAdmin) -> None:
     answers = iter([REFUSED, REFUSED, DELIVERED, DELIVERED, REFUSED, DELIVERED])
     sender = Pigeonhole(lambda _: next(answers))
-    async with relaying(sender) as (relay, store):
+    async with relaying(sender, kept) as (relay, store):
         author = await indebted(store)
         await until(lambda: relay.counters.delivered == 3)
         assert numbers(sender) == [1, 1, 1, 2, 3, 3]
@@ -109,7 +126,7 @@ async def test_what_fails_comes_again_before_what_follows() -> None:
         ids = [notice.delivery_id for notice in sender.notices]
         assert len(set(ids)) == 3
         assert ids[0] == ids[2]
-        found = await account(store, author)
+        found = account(admin, author)
         assert (found.delivered, found.failed, found.attempts, found.why) == (3, 3, 0, "")
 
 
@@ -179,13 +196,13 @@ async def test_a_replaced_config_goes_on_at_its_new_address() -> None:
 
 
 @pytest.mark.req("PAID-03", "DELV-03")
-async def test_a_config_is_parked_after_so_many_attempts() -> None:
+async def test_a_config_is_parked_after_so_many_attempts(kept: Store, admin: SqlitePushAdmin) -> None:
     sender = Pigeonhole(lambda _: REFUSED)
     with capture_logs() as logs:
-        async with relaying(sender, give_up_after=4) as (relay, store):
+        async with relaying(sender, kept, give_up_after=4) as (relay, store):
             author = await indebted(store)
             await until(lambda: relay.counters.parked == 1)
-            found = await account(store, author)
+            found = account(admin, author)
             assert (found.attempts, found.why, found.pending) == (4, "status 500", 3)
             assert found.parked_ms is not None
             await asyncio.sleep(0.05)
@@ -216,34 +233,32 @@ async def test_a_config_is_parked_when_it_has_failed_for_so_long() -> None:
 
 
 @pytest.mark.req("PAID-03")
-async def test_what_is_final_parks_at_once() -> None:
+async def test_what_is_final_parks_at_once(kept: Store, admin: SqlitePushAdmin) -> None:
     sender = Pigeonhole(lambda _: Outcome(delivered=False, why="status 410", final=True))
-    async with relaying(sender) as (relay, store):
+    async with relaying(sender, kept) as (relay, store):
         author = await indebted(store)
         await until(lambda: relay.counters.parked == 1)
         assert len(sender.notices) == 1
         sender.answer = lambda _: DELIVERED
-        assert await store.retry_deliveries(ConfigFilter(author.task_id)) == 1
+        assert admin.retry(ConfigFilter(author.task_id)) == 1
         await until(lambda: relay.counters.delivered == 3)  # without being woken: operators cannot
 
 
 @pytest.mark.req("PAID-03")
-async def test_a_receiver_that_asks_for_time_gets_it() -> None:
+async def test_a_receiver_that_asks_for_time_gets_it(kept: Store, admin: SqlitePushAdmin) -> None:
     sender = Pigeonhole(lambda _: Outcome(delivered=False, why="status 503", retry_after=1_000.0))
     clock = HandClock()
-    async with relaying(sender, clock=clock, retry_most=600.0) as (relay, store):
+    async with relaying(sender, kept, clock=clock, retry_most=600.0) as (relay, store):
         author = await indebted(store)
         await until(lambda: relay.counters.failed == 1)
-        assert (
-            await account(store, author)
-        ).due_ms == clock.now_ms() + 600_000  # bounded by what we are willing to wait
+        assert account(admin, author).due_ms == clock.now_ms() + 600_000  # bounded by what we are willing to wait
 
 
 # -- the end, and the beginning after it
 
 
 @pytest.mark.req("DURA-08", "PAID-01")
-async def test_a_drain_lets_attempts_end_and_gives_back_the_rest() -> None:
+async def test_a_drain_lets_attempts_end_and_gives_back_the_rest(kept: Store, admin: SqlitePushAdmin) -> None:
     class Gated(Hanging):
         gate = asyncio.Event()
 
@@ -252,8 +267,8 @@ async def test_a_drain_lets_attempts_end_and_gives_back_the_rest() -> None:
             await self.gate.wait()
             return outcome
 
-    sender, store = Gated("hangs"), MemoryStore()
-    async with relaying(sender, store) as (relay, _):
+    sender = Gated("hangs")
+    async with relaying(sender, kept) as (relay, store):
         author = await indebted(store, "hangs", "ends", events=2)
         await until(lambda: len(sender.notices) == 2)
         draining = asyncio.ensure_future(relay.drain(0.1))
@@ -262,12 +277,12 @@ async def test_a_drain_lets_attempts_end_and_gives_back_the_rest() -> None:
         await draining
         assert len(sender.notices) == 2  # nothing was begun meanwhile
         assert sender.canceled == ["hangs"]
-        ends, hangs = await account(store, author, "ends"), await account(store, author, "hangs")
+        ends, hangs = account(admin, author, "ends"), account(admin, author, "hangs")
         assert (ends.delivered, ends.pending) == (1, 1)
         assert (hangs.attempts, hangs.failed, hangs.pending, hangs.claimed) == (0, 0, 2, False)
 
     after = Pigeonhole()
-    async with relaying(after, store):
+    async with relaying(after, kept):
         await until(lambda: len(after.notices) == 3)
     assert numbers(after, "hangs") == [1, 2]
     assert numbers(after, "ends") == [2]
@@ -309,16 +324,18 @@ async def test_a_store_that_is_away_is_waited_for() -> None:
 
 
 @pytest.mark.req("PAID-06", "SECR-03")
-async def test_a_secret_that_cannot_be_opened_parks_its_config_and_says_which_key_is_missing() -> None:
-    store, sender = MemoryStore(), Pigeonhole()
-    author = await Author(store).create()
+async def test_a_secret_that_cannot_be_opened_parks_its_config_and_says_which_key_is_missing(
+    kept: Store, admin: SqlitePushAdmin
+) -> None:
+    sender = Pigeonhole()
+    author = await Author(kept).create()
     sealed = config(author.task_id)
     sealed.config.token = Sealing([bytes(32)]).seal("t0k3n", f"{author.task_id}\nc\ntoken")
     await author.chunk("x", configs=[sealed], notify=True)
     with capture_logs() as logs:
-        async with relaying(sender, store) as (relay, _):
+        async with relaying(sender, kept) as (relay, _):
             await until(lambda: relay.counters.parked == 1)
-            assert (await account(store, author)).why == "sealed secret"
+            assert account(admin, author).why == "sealed secret"
     assert not sender.notices
     (told,) = [entry for entry in logs if entry["event"] == "push.unsealable"]
     assert "push.secret_keys lacks the key" in told["why"]
