@@ -88,9 +88,6 @@ class Store(Protocol):
     returns, and never before it is durable. Lookups take a `Scope`: tasks outside of it are treated as absent.
     """
 
-    shared: bool
-    """Whether other processes may use the same store at the same time."""
-
     async def open(self) -> None:
         """Connect and migrate. Refuses a database that a newer version has written (DURA-09)."""
         ...

@@ -18,8 +18,6 @@ from a2a_server.ports.store import Claimed, Repeated, StaleWrite, StoredTask, Ta
 
 
 class MemoryStore:
-    shared = False
-
     def __init__(self) -> None:
         self._secret = os.urandom(32)
         self._tasks: dict[str, TaskRow] = {}

@@ -30,8 +30,6 @@ _Work = Callable[[sqlite3.Connection], T]
 class SqliteStore:
     """One connection writes, in groups. Long reads have a thread of their own; short ones run on the event loop."""
 
-    shared = False
-
     def __init__(self, path: Path) -> None:
         self._path = path
         self._held = ExitStack()

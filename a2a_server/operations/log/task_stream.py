@@ -37,7 +37,7 @@ def declaration() -> pb.AgentExtension:
 
 
 class TaskStreams:
-    """Opens streams, and holds what streams of the same task share."""
+    """What streams show alike, and what those of the same task share."""
 
     def __init__(self, *, history_cap: int, keep_open_on_input: bool = False) -> None:
         self._history_cap = history_cap
@@ -45,10 +45,6 @@ class TaskStreams:
         self._firsts: WeakValueDictionary[tuple[int, bytes], _First] = WeakValueDictionary()
         self._last: Entries = ()
         self._ending = Ending()
-
-    def open(self, begin: Begin) -> TaskStream:
-        """A stream that begins when its first batch is asked for."""
-        return TaskStream(self, begin)
 
     def first(self, task: pb.Task, number: int, history: int | None) -> Entries:
         """The task as the first batch; later ones take the reader from there (STRM-01, HIST-06).
@@ -84,7 +80,7 @@ class _First(list[Entry]):
 
 @dataclass(slots=True, eq=False)
 class TaskStream:
-    """Iterate over it for batches, and close it whatever happens."""
+    """Iterate over it for batches, and close it whatever happens. It begins when its first batch is asked for."""
 
     _streams: TaskStreams
     _begin: Begin | None

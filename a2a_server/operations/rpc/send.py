@@ -62,7 +62,7 @@ class SendStreamingMessage:
     sending: Sending
 
     def __call__(self, call: Call, request: pb.SendMessageRequest, /) -> TaskStream:
-        return self.streams.open(partial(self._begin, call, request))
+        return TaskStream(self.streams, partial(self._begin, call, request))
 
     async def _begin(self, call: Call, request: pb.SendMessageRequest, stream: TaskStream) -> Entries:
         self.capabilities.require_streaming()

@@ -29,7 +29,7 @@ class SubscribeToTask:
     live_turns: LiveTurns
 
     def __call__(self, call: Call, request: pb.SubscribeToTaskRequest, /) -> TaskStream:
-        return self.streams.open(partial(self._begin, call, request))
+        return TaskStream(self.streams, partial(self._begin, call, request))
 
     async def _begin(self, call: Call, request: pb.SubscribeToTaskRequest, stream: TaskStream) -> Entries:
         self.capabilities.require_streaming()

@@ -21,11 +21,8 @@ from a2a_server.ports.agent import Plan
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.records import Receipt
 from a2a_server.ports.store import Repeated, Store
-from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.errors import Violation, refuse
 from a2a_server.protocol.names import IDEMPOTENCY_KEY
-
-_POLL = 0.05
-_REPLICA_WAIT = 60.0
 
 SECRET = b""
 """The fingerprint of what nobody may guess at: it is like any other, and a hash of it is not kept (XTRA-04)."""
@@ -78,8 +75,6 @@ class RepeatableSends:
             return PendingSend(live.task_id, message, log.reader(live.task_id, 0), reply=live.direct.message)
         if not earlier.reply and (pending := await self._follow(call, message, earlier)) is not None:
             return pending
-        if not earlier.reply and self._services.store.shared:
-            earlier = await self._receipts.wait(call, earlier)
         if not earlier.reply:
             return None
         reply = asyncio.get_running_loop().create_future()
@@ -141,17 +136,6 @@ class Receipts:
 
     async def answer(self, call: Call, once: Receipt, reply: pb.Message) -> None:
         await self._store.answer(call.scope, once.key, reply.SerializeToString())
-
-    async def wait(self, call: Call, once: Receipt) -> Receipt:
-        """Wait for the result of a direct turn that another replica is running, which leaves it in the store."""
-        for _ in range(int(_REPLICA_WAIT / _POLL)):
-            await asyncio.sleep(_POLL)
-            found = await self._store.recall(call.scope, once.key, self._clock.steady_ms())
-            if found is None:
-                break
-            if found.reply or await self._store.load(call.scope, found.task_id) is not None:
-                return found
-        raise A2AError(Reason.UNAVAILABLE, "The first send with this key has no result yet.", retry_after=1)
 
 
 def fingerprint(request: pb.SendMessageRequest) -> bytes:

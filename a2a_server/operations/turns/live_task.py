@@ -136,8 +136,11 @@ class LiveTask:
         return message
 
     async def _wait_for_slot(self, owner: str) -> bool:
-        self._seat = Seat(self.services.slots, owner)
-        return await self._seat.take()
+        """Whether there was a slot before the turn was given up."""
+        over = asyncio.Event()
+        self._seat = self.services.slots.wait(owner, over.set)
+        await over.wait()
+        return not self._seat.canceled
 
     async def _turn(self, current: TurnInput) -> None:
         self._current = current
@@ -286,7 +289,7 @@ class LiveTask:
 
     def _interrupt(self) -> None:
         if self._seat is not None:
-            self._seat.give_up()
+            self.services.slots.leave(self._seat)
         if self._in_agent and self._task is not None:
             self._task.cancel()
 

@@ -18,6 +18,7 @@ from a2a_server.ports.store import Claimed, StoredTask
 logger = structlog.get_logger()
 
 _MOST = 1_000_000
+_EVER = 1 << 62
 _AT_WORK = ACTIVE | {AUTH}
 """Where a turn may be under way: one that waits for a credential from elsewhere does so in AUTH_REQUIRED (INTR-07)."""
 _TEXT = "The server was interrupted while the agent was working on this task. Send the message again to start over."
@@ -34,12 +35,9 @@ class Recovery:
         self._live_turns = live_turns
 
     async def settle(self) -> None:
-        """Take over every turn whose lease has lapsed."""
+        """Take over every turn: whoever holds a lease is dead, however fresh it is, since nobody shares a store."""
         services = self._services
-        now = services.clock.now_ms()
-        # Nobody else can use a store that is not shared: whoever holds a lease there is dead, however fresh it is.
-        lapsed = now if services.store.shared else 1 << 62
-        for claimed in await services.store.claim(services.leases.new(), lapsed, _MOST):
+        for claimed in await services.store.claim(services.leases.new(), _EVER, _MOST):
             record = await services.store.load(claimed.scope, claimed.task_id)
             if record is not None:
                 await self._settle(claimed, record)

@@ -86,50 +86,19 @@ def owner_of(caller: Caller) -> str:
     return f"{caller.tenant}\n{caller.owner}" if caller.authenticated else ""
 
 
-class QueuePlace:
+class Seat:
     """A turn's place in the queue. It may be left early."""
 
-    __slots__ = ("arrival", "begin", "canceled", "left", "owner")
+    __slots__ = ("arrival", "canceled", "left", "owner", "wake")
 
-    def __init__(self, arrival: int, owner: str, begin: Callable[[], None]) -> None:
+    def __init__(self, arrival: int, owner: str, wake: Callable[[], None]) -> None:
         self.arrival = arrival
         self.owner = owner
-        self.begin = begin
+        self.wake = wake
+        """Called when the wait is over."""
         self.left = False
         self.canceled = False
-
-
-class Seat:
-    """One turn's wait for a slot."""
-
-    __slots__ = ("_granted", "_owner", "_place", "_slots")
-
-    def __init__(self, slots: Slots, owner: str) -> None:
-        self._slots = slots
-        self._owner = owner
-        self._place: QueuePlace | None = None
-        self._granted: asyncio.Future[None] | None = None
-
-    async def take(self) -> bool:
-        """Wait for a slot; False when the seat was given up meanwhile, and no slot was taken."""
-        self._place = self._slots.enter(self._owner, self._grant)
-        if self._place is None:
-            return True
-        self._granted = asyncio.get_running_loop().create_future()
-        await self._granted
-        taken = not self._place.canceled
-        self._place = None
-        return taken
-
-    def _grant(self) -> None:
-        if self._granted is not None and not self._granted.done():
-            self._granted.set_result(None)
-
-    def give_up(self) -> None:
-        """Leave the queue, if still in it: the turn will not need its slot."""
-        if self._place is not None:
-            self._slots.leave(self._place)
-            self._grant()
+        """Whether it was given up, and no slot was taken."""
 
 
 class Slots:
@@ -139,7 +108,7 @@ class Slots:
         self._limits = limits
         self._running: dict[str, int] = {}
         self._total = 0
-        self._queues: OrderedDict[str, OrderedDict[int, QueuePlace]] = OrderedDict()
+        self._queues: OrderedDict[str, OrderedDict[int, Seat]] = OrderedDict()
         """By owner, whose turn is next first; then by arrival. Whoever leaves is gone at once."""
         self._waiting = Shares(limits.waiting_turns)
         self._arrivals = count()
@@ -158,16 +127,6 @@ class Slots:
             text = f"The server is busy: {self._waiting.taken} tasks are waiting already. Try again later."
             raise A2AError(Reason.OVERLOADED, text, retry_after=1)
 
-    def enter(self, owner: str, begin: Callable[[], None]) -> QueuePlace | None:
-        """Call `begin` now and return None, or as soon as there is a slot."""
-        if self.occupy(owner):
-            begin()
-            return None
-        place = QueuePlace(next(self._arrivals), owner, begin)
-        self._queues.setdefault(owner, OrderedDict())[place.arrival] = place
-        self._waiting.take(owner)
-        return place
-
     def occupy(self, owner: str) -> bool:
         """Take a slot here and now; False when there is none, or when others of this owner wait for one."""
         limits, running = self._limits, self._running
@@ -180,11 +139,19 @@ class Slots:
         running[owner] = mine + 1
         return True
 
-    def leave(self, place: QueuePlace) -> None:
+    def wait(self, owner: str, wake: Callable[[], None]) -> Seat:
+        """Wait for a slot where there is none to occupy."""
+        seat = Seat(next(self._arrivals), owner, wake)
+        self._queues.setdefault(owner, OrderedDict())[seat.arrival] = seat
+        self._waiting.take(owner)
+        return seat
+
+    def leave(self, seat: Seat) -> None:
         """Give up a place in the queue: the task was canceled while it waited."""
-        if not place.left:
-            place.canceled = True
-            self._remove(place)
+        if not seat.left:
+            seat.canceled = True
+            self._remove(seat)
+            seat.wake()
 
     def release(self, owner: str) -> None:
         """A turn is over; the next that may run begins."""
@@ -193,28 +160,28 @@ class Slots:
             del self._running[owner]
         else:
             self._running[owner] -= 1
-        while self._waiting.taken and (place := self._next()) is not None:
+        while self._waiting.taken and (seat := self._next()) is not None:
             self._total += 1
-            self._running[place.owner] = self._running.get(place.owner, 0) + 1
-            place.begin()
+            self._running[seat.owner] = self._running.get(seat.owner, 0) + 1
+            seat.wake()
 
-    def _next(self) -> QueuePlace | None:
+    def _next(self) -> Seat | None:
         """The oldest turn of the owner who has waited longest since the last one."""
         owner = next(filter(self._free, self._queues), None)
         if owner is None:
             return None
         self._queues.move_to_end(owner)
-        place = next(iter(self._queues[owner].values()))
-        self._remove(place)
-        return place
+        seat = next(iter(self._queues[owner].values()))
+        self._remove(seat)
+        return seat
 
-    def _remove(self, place: QueuePlace) -> None:
-        place.left = True
-        self._waiting.leave(place.owner)
-        queue = self._queues[place.owner]
-        del queue[place.arrival]
+    def _remove(self, seat: Seat) -> None:
+        seat.left = True
+        self._waiting.leave(seat.owner)
+        queue = self._queues[seat.owner]
+        del queue[seat.arrival]
         if not queue:
-            del self._queues[place.owner]
+            del self._queues[seat.owner]
 
     def _free(self, owner: str) -> bool:
         limits = self._limits

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.turns.registry import QueuePlace, Slots, owner_of
+from a2a_server.operations.turns.registry import Seat, Slots, owner_of
 from a2a_server.ports.authenticator import Caller
 from a2a_server.protocol.errors import A2AError, Reason
 
@@ -28,12 +28,17 @@ class Turns:
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
         self.begun: list[str] = []
-        self.places: dict[str, QueuePlace] = {}
+        self.places: dict[str, Seat] = {}
 
     def enter(self, name: str, owner: str = "ann") -> None:
-        place = self.slots.enter(owner, lambda: self.begun.append(name))
-        if place is not None:
-            self.places[name] = place
+        if self.slots.occupy(owner):
+            self.begun.append(name)
+        else:
+            self.places[name] = self.slots.wait(owner, lambda: self._woken(name))
+
+    def _woken(self, name: str) -> None:
+        if not self.places[name].canceled:
+            self.begun.append(name)
 
 
 @pytest.mark.req("AGNT-04")
@@ -137,12 +142,13 @@ def test_whoever_leaves_does_not_begin_and_is_forgotten_at_once() -> None:
     turns = Turns(slots(running=1))
     turns.enter("a")
     turns.enter("b")
-    place = turns.slots.enter("ann", lambda: turns.begun.append("never"))
-    assert place is not None
-    gone = weakref.ref(place.begin)
+    woken: list[str] = []
+    place = turns.slots.wait("ann", lambda: woken.append("once"))
+    gone = weakref.ref(place.wake)
     turns.slots.leave(place)
     turns.slots.leave(place)
     assert place.canceled
+    assert woken == ["once"]
     assert turns.slots.waiting == 1
     del place
     gc.collect()
