@@ -32,6 +32,8 @@ class Limits:
     """How many events a reader may fall behind before its stream is cut."""
     history_cap: int = 1_000
     """How many messages of history are returned when the client sets no limit."""
+    page_bytes: int = 3 * 2**20
+    """How much may be stored of the tasks on one page of `ListTasks` together; a larger task is a page of its own."""
     idempotency_window: float = 0.0
     """How long a repeated send is recognised by its `messageId`; 0 = only by an idempotency key."""
     idempotency_key_window: float = 86_400.0

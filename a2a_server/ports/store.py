@@ -61,14 +61,17 @@ class TaskQuery:
     after: Position | None
     limit: int
     include_artifacts: bool
+    max_bytes: int = 2**62
+    """How much may be stored of the page's tasks together. A first task that is larger is a page of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPage:
-    """The tasks of one page, and how many there are on all pages (LIST-11)."""
+    """The tasks of one page, how many there are on all pages (LIST-11), and whether any come after these."""
 
     tasks: Sequence[pb.Task]
     total: int
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,10 @@ class Store(Protocol):
         ...
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        """One page. Without `include_artifacts`, artifacts are neither returned nor read."""
+        """One page. Without `include_artifacts`, artifacts are neither returned nor read.
+
+        The artifacts of a task that the page has no room for are not read either.
+        """
         ...
 
     async def has_context(self, scope: Scope, context_id: str) -> bool:

@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
+from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
 from tests.support.stage import HandClock, Stage, texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
@@ -201,6 +202,31 @@ async def test_artifacts_of_a_task_that_is_being_worked_on(store: Store) -> None
         assert (task.status.state, texts(task)) == (pb.TASK_STATE_WORKING, ["one", "two"])
         assert not (await page(world)).tasks[0].artifacts
         stage.release.set()
+
+
+@pytest.mark.req("LIST-07", "LIST-10", "LIST-11")
+async def test_a_page_of_heavy_tasks_holds_fewer_of_them(store: Store) -> None:
+    """The next page goes on where it ends, and a task that is too large for any page is one of its own."""
+    stage = Stage()
+
+    @stage.agent.skill(id="heavy", description="Says as much as it is told to.", tags=["test"])
+    async def heavy(turn: Turn) -> str:
+        return "x" * int(turn.text)
+
+    clock, limits = HandClock(START), Limits(page_bytes=10_000)
+    async with serving(stage.agent, store=store, clock=clock, limits=limits) as world:
+        made = []
+        for size in (4_000, 30_000, 4_000, 4_000, 10, 10):
+            made.append((await world.send(say(str(size), skill="heavy"))).id)
+            clock.advance(1)
+        newest = made[::-1]
+        pages = await walk(world, page_size=3, include_artifacts=True)
+        assert [ids(tasks) for tasks in pages] == [newest[:3], newest[3:4], newest[4:5], newest[5:]]
+        assert [len(texts(task)[0]) for tasks in pages for task in tasks] == [10, 10, 4_000, 4_000, 30_000, 4_000]
+        assert [ids(tasks) for tasks in await walk(world, page_size=4)] == [newest[:4], newest[4:]]
+        second = (await page(world, page_size=3, include_artifacts=True)).next_page_token
+        answer = await page(world, page_size=3, include_artifacts=True, page_token=second)
+        assert (ids(list(answer.tasks)), answer.page_size, answer.total_size) == ([newest[3]], 3, 6)
 
 
 @pytest.mark.req("LIST-14", "HIST-02", "HIST-03", "HIST-06")

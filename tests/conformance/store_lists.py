@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.store import Store, TaskPage, TaskQuery
 from tests.conformance.authors import (
     ANN,
@@ -95,7 +96,7 @@ class ListPromises:
         await Author(store, scope=ANN_ELSEWHERE).create()
         result = await page(store, BOB)
         assert ([task.id for task in result.tasks], result.total) == ([mine.task_id], 1)
-        assert await page(store, Scope("acme", "nobody")) == TaskPage([], 0)
+        assert await page(store, Scope("acme", "nobody")) == TaskPage([], 0, more=False)
 
     @pytest.mark.req("LIST-02")
     async def test_filters_combine(self, store: Store) -> None:
@@ -135,6 +136,45 @@ class ListPromises:
         assert list(with_artifacts.tasks) == [(await author.load()).task]
         assert list((await page(store)).tasks) == [author.task()]
 
+    @pytest.mark.req("LIST-07", "LIST-11")
+    async def test_a_page_ends_before_it_would_have_too_many_bytes(self, store: Store) -> None:
+        """Of artifacts that are stored as a whole, and of chunks that follow."""
+        scope = Scope("acme", fresh("walker"))
+        authors = [await Author(store, str(ms), scope=scope, status_ms=ms).create() for ms in (5, 4, 3, 2, 1)]
+        for author, shelved in zip(authors, (900, 900, 0, 0, 70_000), strict=True):
+            whole = pb.Task(artifacts=[pb.Artifact(artifact_id="a", parts=[pb.Part(text="x" * shelved)])])
+            await author.chunk("x" * shelved, artifacts=whole.SerializeToString())
+        await authors[2].chunk("x" * 900)
+        sizes = {author.task_id: len((await author.load()).task.SerializeToString()) for author in authors}
+
+        async def pages(max_bytes: int, *, artifacts: bool = True) -> list[list[str]]:
+            walked: list[list[str]] = []
+            after = None
+            while True:
+                found = await store.page(TaskQuery(scope, EVERYTHING, after, 4, artifacts, max_bytes))
+                assert found.total == 5
+                walked.append([task.id for task in found.tasks])
+                assert [len(task.artifacts) for task in found.tasks] == [artifacts] * len(found.tasks)
+                if not found.more:
+                    return walked
+                after = Position(int(walked[-1][-1]), walked[-1][-1])
+
+        assert await pages(2_100) == [["5", "4"], ["3", "2"], ["1"]]
+        assert await pages(sizes["5"] + sizes["4"]) == [["5", "4"], ["3", "2"], ["1"]]
+        assert await pages(sizes["5"] + sizes["4"] - 1) == [["5"], ["4"], ["3", "2"], ["1"]]
+        assert await pages(1) == [["5"], ["4"], ["3"], ["2"], ["1"]]
+        assert await pages(100_000) == [["5", "4", "3", "2"], ["1"]]
+        assert await pages(2_100, artifacts=False) == [["5", "4", "3", "2"], ["1"]]
+
+    @pytest.mark.req("LIST-11")
+    async def test_a_page_without_artifacts_has_a_bound_as_well(self, store: Store) -> None:
+        scope = Scope("acme", fresh("walker"))
+        authors = [await Author(store, str(ms), scope=scope, status_ms=ms).create() for ms in (3, 2, 1)]
+        both = sum(len(author.task().SerializeToString()) for author in authors[:2])
+        for most, shown in ((both, ["3", "2"]), (both - 1, ["3"])):
+            found = await store.page(TaskQuery(scope, EVERYTHING, None, 10, include_artifacts=False, max_bytes=most))
+            assert ([task.id for task in found.tasks], found.total, found.more) == (shown, 3, True)
+
     @walks
     @given(history=steps, wanted=filters, size=st.integers(1, 5))
     @pytest.mark.req("LIST-02", "LIST-03", "LIST-05", "LIST-06", "LIST-11")
@@ -156,6 +196,7 @@ class ListPromises:
             result = await page(store, scope, wanted, after, size)
             assert result.total == len(passing)
             assert len(result.tasks) == min(size, len(passing) - len(walked))
+            assert result.more == (len(walked) + len(result.tasks) < len(passing))
             if not result.tasks:
                 break
             walked += [(task.status.timestamp.ToMilliseconds(), task.id) for task in result.tasks]

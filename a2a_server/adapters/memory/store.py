@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.memory.push import ConfigRow, Deliveries
 from a2a_server.adapters.memory.tasks import TaskIndex, TaskRow
 from a2a_server.domain.lifecycle import TERMINAL
@@ -89,8 +90,15 @@ class MemoryStore:
         return [Entry(n, wire) for n, wire in enumerate(wires, after + 1)]
 
     async def page(self, query: TaskQuery) -> TaskPage:
-        ids, total = self._index.page(query.scope, query.filter, query.after, query.limit)
-        return TaskPage([self._tasks[task_id].task(artifacts=query.include_artifacts) for task_id in ids], total)
+        ids, total = self._index.page(query.scope, query.filter, query.after, query.limit + 1)
+        tasks: list[pb.Task] = []
+        room, artifacts = query.max_bytes, query.include_artifacts
+        for row in map(self._tasks.__getitem__, ids):
+            room -= row.size(artifacts=artifacts)
+            if room < 0 and tasks:
+                return TaskPage(tasks, total, more=True)
+            tasks.append(row.task(artifacts=artifacts))
+        return TaskPage(tasks[: query.limit], total, more=len(ids) > query.limit)
 
     async def has_context(self, scope: Scope, context_id: str) -> bool:
         return self._index.has_context(scope, context_id)

@@ -78,6 +78,11 @@ class TaskRow:
             turns.pop(number, None)
         self.turns = turns or None
 
+    def size(self, *, artifacts: bool) -> int:
+        """Bytes of what `task` is made of."""
+        size = len(self.head.task)
+        return size + len(self.artifacts) + sum(map(len, self.wires[self.shelved :])) if artifacts else size
+
     def task(self, *, artifacts: bool) -> pb.Task:
         """The task with everything that was written."""
         if not artifacts:

@@ -13,6 +13,9 @@ from a2a_server.ports.store import TaskPage, TaskQuery
 
 _SQL = queries("lists.sql")
 
+_Shelf = tuple[int, int, int, bytes | None]
+"""What a task's artifacts are made of, as the query says it."""
+
 _FIRST, _LAST = -(2**63), 2**63 - 1
 """The smallest and the greatest integer in SQLite."""
 
@@ -23,14 +26,25 @@ def page(connection: sqlite3.Connection, query: TaskQuery) -> TaskPage:
     connection.execute("BEGIN")
     try:
         total = connection.execute(_SQL[_total_of(query)], bounds).fetchone()[0]
-        rows = connection.execute(_SQL[_page_of(query)], bounds).fetchall()
-        if query.include_artifacts:
-            tasks = [_with_artifacts(connection, key, head) for key, head in rows]
-        else:
-            tasks = [pb.Task.FromString(head) for _, head in rows]
+        tasks, more = _fitting(connection, query, connection.execute(_SQL[_page_of(query)], bounds))
     finally:
         connection.rollback()  # there is nothing to commit
-    return TaskPage(tasks, total)
+    return TaskPage(tasks, total, more)
+
+
+def _fitting(connection: sqlite3.Connection, query: TaskQuery, rows: sqlite3.Cursor) -> tuple[list[pb.Task], bool]:
+    """The tasks that the page has room for, and whether any are left. What is left is not read."""
+    tasks: list[pb.Task] = []
+    room, artifacts, read = query.max_bytes, query.include_artifacts, pb.Task.FromString
+    for key, head in rows:
+        room -= len(head)
+        if artifacts:
+            shelf = connection.execute(_SQL["shelf"], (key,)).fetchone()
+            room -= shelf[2]
+        if room < 0 and tasks:
+            return tasks, True
+        tasks.append(_with_artifacts(connection, key, head, shelf) if artifacts else read(head))
+    return tasks[: query.limit], len(tasks) > query.limit
 
 
 def _bounds(query: TaskQuery) -> Mapping[str, str | int]:
@@ -43,7 +57,7 @@ def _bounds(query: TaskQuery) -> Mapping[str, str | int]:
         "since_ms": _FIRST if wanted.since_ms is None else wanted.since_ms,
         "after_ms": _LAST if after is None else after.status_ms,
         "after_id": "" if after is None else after.task_id,
-        "limit": query.limit,
+        "limit": query.limit + 1,  # to know whether there are more
     }
 
 
@@ -61,8 +75,10 @@ def _total_of(query: TaskQuery) -> str:
     return "count_of_state" if query.filter.state else "count"
 
 
-def _with_artifacts(connection: sqlite3.Connection, key: int, head: bytes) -> pb.Task:
-    shelved, number, artifacts = connection.execute(_SQL["shelf"], (key,)).fetchone()
+def _with_artifacts(connection: sqlite3.Connection, key: int, head: bytes, shelf: _Shelf) -> pb.Task:
+    shelved, number, _, artifacts = shelf
+    if artifacts is None:
+        (artifacts,) = connection.execute(_SQL["artifacts"], (key,)).fetchone()
     return whole(connection, head, artifacts, (key, shelved, number))
 
 

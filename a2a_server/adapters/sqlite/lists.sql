@@ -38,11 +38,17 @@ WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner)
   AND :state IN (0, state) AND status_ms >= :since_ms
 
 -- name: shelf
--- What the artifacts of a listed task are made of.
+-- What the artifacts of a listed task are made of, how many bytes that is, and the first of it, unless it is long: then
+-- it is NULL, because there may be no room for it. SQLite knows lengths without reading.
 SELECT max(tasks.shelved, coalesce(artifacts.number, 0)),
        max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)),
-       coalesce(artifacts.wire, x'')
+       coalesce(length(artifacts.wire), 0) + coalesce((SELECT sum(length(wire)) FROM events WHERE task = tasks.key
+           AND number > max(tasks.shelved, coalesce(artifacts.number, 0))), 0),
+       CASE WHEN artifacts.wire IS NULL THEN x'' WHEN length(artifacts.wire) < 65536 THEN artifacts.wire END
 FROM tasks LEFT JOIN artifacts ON artifacts.task = tasks.key WHERE tasks.key = ?
+
+-- name: artifacts
+SELECT wire FROM artifacts WHERE task = ?
 
 -- name: waiting_since
 -- CROSS JOIN keeps this order of tables: the oldest tasks first, until enough are found. The states are the index's.

@@ -48,14 +48,14 @@ class ListTasks:
         secret, wanted = await store.secret(), _filter(request)
         after = unseal(secret, call.scope, wanted, request.page_token) if request.page_token else None
         size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
-        page = await store.page(TaskQuery(call.scope, wanted, after, size + 1, request.include_artifacts))
+        history, limits, artifacts = history_length(request), self.services.limits, request.include_artifacts
+        page = await store.page(TaskQuery(call.scope, wanted, after, size, artifacts, limits.page_bytes))
         token = ""
-        if len(page.tasks) > size:
-            last = page.tasks[size - 1]
+        if page.more:
+            last = page.tasks[-1]
             token = seal(secret, call.scope, wanted, Position(millis(last.status.timestamp), last.id))
-        history, cap = history_length(request), self.services.limits.history_cap
-        artifacts = request.include_artifacts
-        tasks = [trim(task, history, include_artifacts=artifacts, cap=cap) for task in page.tasks[:size]]
+        cap = limits.history_cap
+        tasks = [trim(task, history, include_artifacts=artifacts, cap=cap) for task in page.tasks]
         return pb.ListTasksResponse(tasks=tasks, next_page_token=token, page_size=size, total_size=page.total)
 
 
