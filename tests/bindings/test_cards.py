@@ -109,7 +109,7 @@ async def test_an_agents_own_idea_of_its_interfaces_is_not_believed() -> None:
         assert not card.capabilities.push_notifications
 
 
-@pytest.mark.req("MSGS-04", "CARD-10", "SECR-03", "AUTN-04")
+@pytest.mark.req("MSGS-04", "CARD-10", "SECR-03")
 @pytest.mark.only_through("grpc", why="opens all doors of a whole server")
 async def test_the_card_declares_what_is_verified_and_holds_no_secret() -> None:
     auth = {
@@ -236,7 +236,7 @@ async def test_an_authors_own_version_is_kept() -> None:
             assert (await extended(world, "ann")).version == version
 
 
-@pytest.mark.req("XCARD-03", "AUTZ-04", "CARD-11")
+@pytest.mark.req("XCARD-03", "CARD-11")
 async def test_whoever_may_not_read_it_is_denied() -> None:
     async with serving(Stage(extended=extend).agent, authenticator=ByHeader()) as world:
         refusal = await refused(extended(world, "ann"))

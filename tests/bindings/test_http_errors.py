@@ -161,7 +161,7 @@ async def test_every_fault_is_named_in_json_spelling() -> None:
         assert info == {"@type": INFO, "reason": "INVALID_PARAMS", "domain": "a2a-protocol.org"}
 
 
-@pytest.mark.req("ERRS-06", "LIMT-03")
+@pytest.mark.req("ERRS-06")
 @pytest.mark.parametrize(
     ("reason", "http", "delay"),
     [(Reason.UNAVAILABLE, 503, "1s"), (Reason.OVERLOADED, 429, "0.200s"), (Reason.SLOW_READER, 503, "2.500s")],

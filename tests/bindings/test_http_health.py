@@ -86,7 +86,7 @@ def client(ca: trustme.CA, own: trustme.LeafCert | None = None) -> ssl.SSLContex
     return context
 
 
-@pytest.mark.req("SECR-06", "CARD-07")
+@pytest.mark.req("CARD-07")
 async def test_one_pair_of_files_secures_both_doors(ca: trustme.CA, tls: Tls) -> None:
     async with house(Stage().agent, tls=tls) as server:
         port = port_of(server)
@@ -129,7 +129,6 @@ async def test_old_versions_of_tls_and_strangers_are_not_spoken_to(ca: trustme.C
         assert (await once(port_of(server), get("/healthz"), tls=client(ca))).status == 200
 
 
-@pytest.mark.req("SECR-06")
 async def test_mutual_tls_asks_every_client_for_its_certificate(ca: trustme.CA, tls: Tls) -> None:
     mutual = replace(tls, client_ca=tls.cert.replace("both", "ca"))
     async with house(Stage().agent, tls=mutual) as server:

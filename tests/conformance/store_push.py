@@ -267,6 +267,12 @@ class DebtPromises:
         await store.finish_attempt(two, put_off(1_200))
         assert await store.next_due() == 1_200
 
+    async def test_the_next_debt_is_the_earliest_of_all_hosts(self, store: Store) -> None:
+        for host, due_ms in (("late.example", 1_500), ("early.example", 1_200)):
+            await indebted_at(store, host)
+            await store.finish_attempt(await claim_one(store), put_off(due_ms))
+        assert await store.next_due() == 1_200
+
     @pytest.mark.req("PAID-02")
     async def test_a_replaced_config_is_nobodys_who_tries_the_old_one(self, store: Store) -> None:
         author = await indebted(store, "c")

@@ -1,4 +1,4 @@
-"""Promises about one task: creation, stale writers, the log, the two halves of the snapshot (spec: RECV-01)."""
+"""Promises about one task: creation, stale writers, the log, the two halves of the snapshot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from tests.support.house import Scope
 
 
 class TaskPromises:
-    @pytest.mark.req("RECV-01")
     async def test_a_task_is_read_as_it_was_created(self, store: Store) -> None:
         author = await Author(store).create()
         record = await author.load()

@@ -188,7 +188,6 @@ def test_a_gateway_may_start_before_its_upstream(tmp_path: Path) -> None:
             assert door.ask("POST", "/message:send", BODY)[0] == 200
 
 
-@pytest.mark.req("SECR-06")
 def test_both_ways_may_be_secured(tmp_path: Path) -> None:
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))

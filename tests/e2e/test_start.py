@@ -1,4 +1,4 @@
-"""What stops a start is said in one line, by a process that has said nothing else (spec: OPER-05, DOOR-09, SECR-06)."""
+"""What stops a start is said in one line, by a process that has said nothing else (spec: OPER-05, DOOR-09)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ OTHER = "'b.key' is not the key of the certificate in {} = 'a.pem'"
 TORN = "'torn.pem' holds a certificate that is damaged"
 
 
-@pytest.mark.req("SECR-06")
 @pytest.mark.parametrize("line", [(*SERVE, "none"), (*SERVE, "127.0.0.1:0"), GATEWAY], ids=["grpc", "both", "gateway"])
 @pytest.mark.parametrize(
     ("files", "message"),
@@ -80,7 +79,7 @@ def test_doors_with_files_that_do_not_do_are_not_opened(
     assert refusal(1, *line, cwd=pems, **{f"A2A_TLS__{name}": path for name, path in files.items()}) == message
 
 
-@pytest.mark.req("SECR-06", "DOOR-01")
+@pytest.mark.req("DOOR-01")
 def test_a_gateway_that_could_reach_nobody_does_not_start(pems: Path) -> None:
     assert refusal(1, *GATEWAY, "--ca", "torn.pem", cwd=pems) == f"upstream.ca: {TORN}"
     files = {"A2A_UPSTREAM__CERT": "a.pem", "A2A_UPSTREAM__KEY": "b.key"}

@@ -94,6 +94,23 @@ async def test_an_agent_answers_over_grpc() -> None:
         assert stream[-1].status_update.status.state == pb.TASK_STATE_COMPLETED
 
 
+@pytest.mark.req("INTL-02")
+async def test_internal_events_of_agents_are_logged() -> None:
+    thinker = Agent(name="Thinker", description="Thinks.", version="1.0.0")
+
+    @thinker.skill(id="think", tags=["test"])
+    async def think(turn: Turn) -> str:
+        turn.internal("tool-start", toolName="search")
+        return "thought"
+
+    settings = Settings(store="memory:", grpc="127.0.0.1:0", http="none")
+    with capture_logs() as logs:
+        async with running(settings, thinker) as server, grpc.aio.insecure_channel(str(server.grpc)) as channel:
+            task = (await a2a_pb2_grpc.A2AServiceStub(channel).SendMessage(message("hello"))).task
+    (line,) = [entry for entry in logs if entry["event"] == "internal:tool-start"]
+    assert (line["task_id"], line["agent_toolName"], line["log_level"]) == (task.id, "search", "debug")
+
+
 @pytest.mark.req("CARD-07")
 async def test_the_card_names_the_doors_that_are_open() -> None:
     async with open_server(auth=AUTH) as (server, _), grpc.aio.insecure_channel(str(server.grpc)) as channel:
@@ -335,7 +352,6 @@ def test_the_development_switch_says_so_at_start() -> None:
     assert [entry["event"] for entry in logs] == ["push.loopback_allowed"]
 
 
-@pytest.mark.req("SECR-06")
 async def test_authorities_may_have_comments_in_any_alphabet(tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     path.write_bytes("# Größe\n".encode() + trustme.CA().cert_pem.bytes())

@@ -283,7 +283,7 @@ async def _send_tls(tls: ssl.SSLContext, trust: str, url: str = "https://hook.ex
         return outcome, len(client.received)
 
 
-@pytest.mark.req("SSRF-03", "SECR-06")
+@pytest.mark.req("SSRF-03")
 async def test_https_is_spoken_to_whom_the_authorities_vouch_for(certified: Certified) -> None:
     assert await _send_tls(certified.server("hook.example"), certified.trust) == (DELIVERED, 1)
     assert await _send_tls(certified.server(GOOD), certified.trust, "https://127.0.0.1:{}/") == (DELIVERED, 1)
@@ -291,7 +291,6 @@ async def test_https_is_spoken_to_whom_the_authorities_vouch_for(certified: Cert
     assert await _send_tls(idna, certified.trust, "https://BÜCHER.example.:{}/") == (DELIVERED, 1)
 
 
-@pytest.mark.req("SECR-06")
 async def test_bad_certificates_get_nothing(certified: Certified) -> None:
     refused = (Outcome(delivered=False, why="certificate"), 0)
     yesterday = datetime.now(UTC) - timedelta(days=1)

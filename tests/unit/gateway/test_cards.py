@@ -1,4 +1,4 @@
-"""The card as a gateway shows it (spec: CARD-03, CARD-04, LCRD-02 to LCRD-04, CACH, SIGN-06)."""
+"""The card as a gateway shows it (spec: CARD-03, CARD-04, LCRD-02 to LCRD-04, CACH)."""
 
 import json
 import os
@@ -151,7 +151,6 @@ def test_a_card_whose_doors_all_speak_1_0_has_one_form() -> None:
     assert "url" not in orjson.loads(cards.written(cards.with_doors(theirs, ""), []))
 
 
-@pytest.mark.req("SIGN-06")
 def test_a_signature_stays_only_on_the_card_that_was_signed() -> None:
     cards = Cards(base=BASE, max_age=60)
     ours, other = card(GRPC, *OURS), card(GRPC)
