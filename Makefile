@@ -101,13 +101,16 @@ endef
 		echo 'a2ad needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
+# pip says what it does: an installation takes a minute or two.
 .venv/.run: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@echo 'Installing a2ad and what it needs into .venv. This takes a minute or two, once.'
+	$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt --editable .
 	touch $@
 
 # Holds all that .run asks for, so that `make run` need not install again.
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@echo 'Installing a2ad and what its tests need into .venv. This takes a minute or two, once.'
+	$(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch .venv/.run $@
 
 $(FAST)/.ready: .venv/.dev deploy/compile.py $(shell find a2a_server gateway generated tests examples docs -not -path '*/node_modules/*' -not -path '*/__pycache__/*' -type f)

@@ -181,7 +181,7 @@ def url(settings: Settings, address: Address) -> str:
 
 
 def curl(settings: Settings, address: Address, told: str = "") -> str:
-    return f"curl{told} --json '{REQUEST}' {url(settings, address)}/message:send"
+    return f"curl {url(settings, address)}/message:send{told} -H 'content-type: application/json' -d '{REQUEST}'"
 
 
 def configure(settings: Log, stream: TextIO = sys.stderr) -> None:

@@ -50,16 +50,14 @@ CURL = """
 import argparse, urllib.request
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--json", type=str.encode)
-parser.add_argument("--header", action="append", default=[])
+parser.add_argument("-d", type=str.encode)
+parser.add_argument("-H", "--header", action="append", default=[])
 parser.add_argument("--no-buffer", action="store_true")
 parser.add_argument("url")
 asked = parser.parse_args()
 fields = dict(line.split(": ", 1) for line in asked.header)
-if asked.json:
-    fields["Content-Type"] = "application/json"
 opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-with opener.open(urllib.request.Request(asked.url, asked.json, fields)) as answer:
+with opener.open(urllib.request.Request(asked.url, asked.d, fields)) as answer:
     print(answer.read().decode())
 """
 

@@ -106,8 +106,7 @@ def test_an_agent_is_served_and_stops_when_told(tmp_path: Path) -> None:
     (tmp_path / "echo.py").write_text(ECHO)
     with serving("echo.py", cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
         assert "Echo 1.2.3 (echo.py)" in server.welcome
-        assert "Try: curl --json" in server.welcome
-        assert f"{server.http}/message:send" in server.welcome
+        assert f"Try: curl {server.http}/message:send -H 'content-type: application/json' -d '" in server.welcome
         answer = stub_of(channel).SendMessage(send("hello"))
         assert answer.task.artifacts[0].parts[0].text == "hello"
         server.process.send_signal(signal.SIGTERM)
@@ -129,7 +128,7 @@ def bearer_of(secret: str) -> str:
 )
 def test_what_to_try_has_the_header_that_is_asked_for(tmp_path: Path, variables: dict[str, str], header: str) -> None:
     with serving("--store", "memory:", cwd=tmp_path, **variables) as server:
-        assert f"Try: curl -H '{header}' --json" in server.welcome
+        assert f"/message:send -H '{header}' -H 'content-type: application/json' -d '" in server.welcome
         name, _, secret = header.replace("…", "key" if "key" in header else "bearer").partition(": ")
         body = b'{"message":{"messageId":"1","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
         told = {"content-type": "application/json", name: secret}

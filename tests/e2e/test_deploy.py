@@ -205,7 +205,7 @@ def test_keys_of_webhooks_seal_sign_and_can_be_changed(tmp_path: Path) -> None:
     wanted = {"taskPushNotificationConfig": config}
     body = json.dumps({"message": message, "metadata": {"skill": "booking"}, "configuration": wanted})
     bearer = '--header "Authorization: Bearer $TOKEN"'
-    send = f"curl --json '{body}' {bearer} http://127.0.0.1:8080/message:send"
+    send = f"curl http://127.0.0.1:8080/message:send {bearer} -H 'content-type: application/json' -d '{body}'"
     with prepared(tmp_path) as (made, token):
         made.shell(f"{seal}\n{sign}\n{allow}\n{choose}")
         assert up.startswith("docker compose up ")

@@ -140,9 +140,10 @@ def test_the_receiver_prints_a_webhook_once_its_readers_have_typed_all_that_the_
             while "Running" not in hook.stdout.readline():
                 pass
             command = shlex.split(call_it.replace("\\\n", " ").replace(":9000", f":{port}"))
-            assert (command[0], command[1], command[3]) == ("curl", "--json", "http://127.0.0.1:8080/message:send")
+            url, json_told, body = "http://127.0.0.1:8080/message:send", "content-type: application/json", command[-1]
+            assert command == ["curl", url, "-H", json_told, "-d", body]
             told = {"Content-Type": "application/json"}
-            with urlopen(Request(f"{server.http}/message:send", command[2].encode(), told)) as answer:  # noqa: S310 - ours
+            with urlopen(Request(f"{server.http}/message:send", body.encode(), told)) as answer:  # noqa: S310 - ours
                 task = json.loads(answer.read())["task"]["id"]
             while not (said := hook.stdout.readline()).startswith(task):
                 assert hook.poll() is None

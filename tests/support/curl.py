@@ -29,9 +29,8 @@ class Curl:
         body, url = None, ""
         while words:
             word = words.pop(0)
-            if word == "--json":
+            if word == "-d":
                 body = words.pop(0)
-                headers |= {"Content-Type": "application/json", "Accept": "application/json"}
             elif word == "-H":
                 name, _, value = words.pop(0).partition(": ")
                 headers[name] = value

@@ -19,6 +19,7 @@ from tests.support.curl import ROOT, Curl, commands
 
 GUIDE = (ROOT / "docs/http.md").read_text("utf-8")
 CURLS = commands("docs/http.md")
+JSON = ("-H", "content-type: application/json")
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ async def test_every_command_is_tried(curl: Curl) -> None:
     send, call, stream, again, missing = CURLS
 
     status, kind, text = await curl(send)
-    assert (status, kind) == (200, "application/json")
+    assert (status, kind) == (200, "application/a2a+json")
     task = json.loads(text)["task"]
     assert task["artifacts"][0]["parts"] == [{"text": "Hello!"}]
 
@@ -97,7 +98,7 @@ async def test_sends_of_0_3_wait_where_their_guide_says_so(curl: Curl, server: S
     skill = {"metadata": {"skill": "run"}}
 
     async def posted(path: str, body: Any) -> str:
-        return (await curl(shlex.join(["curl", "--json", json.dumps(body), f"http://127.0.0.1:8080{path}"])))[2]
+        return (await curl(shlex.join(["curl", f"http://127.0.0.1:8080{path}", *JSON, "-d", json.dumps(body)])))[2]
 
     async def over_json(told: Any) -> bool:
         params = {"message": kind, **skill, **told}
