@@ -139,11 +139,13 @@ def _toml(value: object) -> str:
 
 def _meanings(model: type) -> dict[str, str]:
     """Read the docstrings that stand below the fields, so that nothing is explained twice."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     found: dict[str, str] = {}
-    body = definition.body if isinstance(definition, ast.ClassDef) else []
-    for field, after in pairwise(body):
-        match field, after:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = " ".join(text.split())
+    for kind in model.__mro__:
+        if not kind.__module__.startswith("a2a_server."):  # a class of a library
+            continue
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+        for field, after in pairwise(definition.body if isinstance(definition, ast.ClassDef) else []):
+            match field, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
     return found

@@ -6,15 +6,20 @@ import ipaddress
 import json
 import re
 import resource
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, AllowInfNan, BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from a2a_server.protocol.names import API_KEY, AUTHORIZATION, CURSOR, IDEMPOTENCY_KEY, TRACE_PARENT, TRACE_STATE
 
 Count = Annotated[int, Ge(1)]
+Span = Annotated[float, Ge(0), AllowInfNan(False)]  # noqa: FBT003 - as pydantic has it
+"""Seconds. What 0 means is for each setting to say."""
 SMALL: Final = 16 * 1024
 """A request of at most so many bytes is read before it is known who calls: it cannot take longer than 10 ms."""
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
@@ -33,6 +38,25 @@ def split(value: object, *, what: str = "names") -> object:
     return tuple(text.strip() for text in value.split(",") if text.strip())
 
 
+def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
+    """Make an error that names another setting than the one being validated, or just this value of it."""
+    return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
+
+
+def all_are(read: Callable[[str], object], message: str) -> AfterValidator:
+    """Refuse the first of several texts that cannot be read: then `read` returns nothing, or raises a `ValueError`."""
+
+    def check(texts: tuple[str, ...]) -> tuple[str, ...]:
+        for text in texts:
+            with suppress(ValueError):
+                if read(text):
+                    continue
+            raise wrong("", text, message)
+        return texts
+
+    return AfterValidator(check)
+
+
 def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     """Read an address or a network."""
     return ipaddress.ip_network(text.strip(), strict=False)
@@ -48,7 +72,12 @@ def connection_bounds(total: int, per_address: int) -> tuple[int, int]:
     return most, min(per_address, max(most // 2, 1))
 
 
+def _is_free(name: str) -> bool:
+    return name.lower() not in RESERVED
+
+
 NameList = Annotated[tuple[str, ...], BeforeValidator(split)]
+Networks = Annotated[NameList, all_are(network_of, "must be addresses or networks, such as 10.0.0.0/8")]
 
 CardForm = Literal["auto", "1.0", "0.3"]
 LegacyJson = Literal["proto", "kind"]
@@ -74,6 +103,11 @@ RESERVED = frozenset(
     )
 )
 """Headers that HTTP/2 and gRPC set themselves. No request header becomes metadata of these names."""
+_RESERVED: Final = "is a header that HTTP/2 or gRPC keep for themselves"
+_HOST: Final = re.compile(r"\*|[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?").fullmatch
+_A_HOST: Final = "must be host names without a port, such as agents.example, or *"
+_ORIGIN: Final = re.compile(r"\*|https?://[^/?#@\s]+/?").fullmatch
+_AN_ORIGIN: Final = "must be origins such as https://console.example, or *"
 FIXED: Final = frozenset(("agent", "extendedAgentCard", "healthz", "openapi.json", "readyz", "tasks", "v1"))
 """The first segments of paths that the gateway serves itself."""
 _MANY_FILES: Final = 65_536
@@ -151,20 +185,20 @@ class GatewayOptions:
     """Whether the card keeps the other interfaces that the upstream declares, such as its gRPC address."""
     card: str = ""
     """A JSON file with the public card, for upstreams that do not serve theirs over gRPC."""
-    cors_origins: NameList = ()
+    cors_origins: Annotated[NameList, all_are(_ORIGIN, _AN_ORIGIN)] = ()
     """Origins whose web pages may call, such as https://console.example, or *. All pages may read the public card.
     Pages must send credentials in headers; what browsers add by themselves, such as cookies, never counts."""
-    hosts: NameList = ()
+    hosts: Annotated[NameList, all_are(_HOST, _A_HOST)] = ()
     """Further host names by which clients may call a server that is anonymous or listens on this machine alone, such as
     agents.example, or * for all. It answers to localhost, its own address and the host of `public_url` anyway. Others
     are refused, because a web page can point a name of its own at any machine."""
-    trusted_proxies: NameList = ()
+    trusted_proxies: Networks = ()
     """Addresses or networks of proxies whose Forwarded and X-Forwarded-For, -Proto, -Host and -Port headers are
     believed, such as 10.0.0.0/8."""
     forwarded_prefix: bool = False
     """Whether X-Forwarded-Prefix of trusted proxies is believed too. Enable it only if every proxy sets or removes that
     header: most pass on what the client has sent."""
-    forward_headers: NameList = FORWARDED
+    forward_headers: Annotated[NameList, all_are(_is_free, _RESERVED)] = FORWARDED
     """Request headers that become metadata of the same name; a star at the end stands for any ending. Cookies are not
     among them, because browsers send them by themselves."""
     forward_well_known: NameList = WELL_KNOWN
@@ -195,11 +229,26 @@ class LegacyOptions:
 LEGACY_DEFAULT: Final = LegacyOptions()
 
 
+_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})").fullmatch
+_TARGET = re.compile(r"(dns|ipv4|ipv6|unix):\S+").fullmatch
+_HIGHEST_PORT = 65535
+
+
+def target_of(address: str) -> str:
+    """Read `host ":" port`, `"[" ipv6 "]:" port`, or a target in gRPC's own syntax, such as `unix:/run/a2a.sock`."""
+    if _TARGET(address):
+        return address
+    match = _ADDRESS(address)
+    if match is None or not 0 < int(match[1]) <= _HIGHEST_PORT:
+        raise ValueError(f'upstream "{address}": must be HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051')
+    return f"dns:///{address}"  # also for literal addresses
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelOptions:
     """Times are seconds, sizes bytes."""
 
-    addresses: NameList = ()
+    addresses: Annotated[NameList, all_are(target_of, "must be HOST:PORT, such as 127.0.0.1:50051")] = ()
     """HOST:PORT of each upstream server. Calls go to all of them in turn, and to all addresses of a name."""
     tls: bool = False
     """Whether to use TLS; any of the next four settings enables it too."""
@@ -237,25 +286,6 @@ class ChannelOptions:
     """Whether to send no calls to an upstream that reports NOT_SERVING at grpc.health.v1, so that a stopping server
     gets no new ones. Only for upstreams that report their health without credentials, as a2ad does."""
 
-    def __post_init__(self) -> None:
-        for address in self.addresses:
-            target_of(address)
-
     @property
     def secure(self) -> bool:
         return self.tls or any((self.ca, self.cert, self.key, self.server_name))
-
-
-def target_of(address: str) -> str:
-    """Read `host ":" port`, `"[" ipv6 "]:" port`, or a target in gRPC's own syntax, such as `unix:/run/a2a.sock`."""
-    if _TARGET.fullmatch(address):
-        return address
-    match = _ADDRESS.fullmatch(address)
-    if match is None or not 0 < int(match["port"]) <= _HIGHEST_PORT:
-        raise ValueError(f'upstream "{address}": must be HOST:PORT, such as 127.0.0.1:50051 or [::1]:50051')
-    return f"dns:///{address}"  # also for literal addresses
-
-
-_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(?P<port>[0-9]{1,5})")
-_TARGET = re.compile(r"(dns|ipv4|ipv6|unix):\S+")
-_HIGHEST_PORT = 65535

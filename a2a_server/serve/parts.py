@@ -113,7 +113,7 @@ def delivery_of(settings: Settings, clock: Clock, issuer: str) -> PushOptions | 
         sender=sender_of(push, clock, push.issuer or issuer),
         sealer=Sealing(_keys(sealing_keys, push.secret_keys)),
         forms=forms_of(),
-        patience=push.patience,
+        patience=push,
         challenge=push.challenge,
     )
 
@@ -124,7 +124,6 @@ def sender_of(push: Push, clock: Clock, issuer: str) -> WebhookSender:
         push.policy,
         clock,
         timeout=push.timeout,
-        longest_wait=push.retry_most,
         user_agent=f"a2ad/{__version__}",
         sign=Signer(keys, issuer, clock) if keys else None,
         # Words between certificates may be in any alphabet.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-import re
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
@@ -14,18 +11,15 @@ from pydantic import AfterValidator, field_validator, model_validator
 from a2a_server.operations.limits import Limits
 from a2a_server.protocol.errors import ErrorCodes
 from a2a_server.protocol.options import (
-    RESERVED,
     ChannelOptions,
     GatewayOptions,
     LegacyOptions,
     NameList,
     first_segment,
-    network_of,
     path_fault,
-    split,
-    target_of,
+    wrong,
 )
-from a2a_server.settings.sections import Auth, Push, Section, wrong
+from a2a_server.settings.sections import Auth, Push, Section
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions, Tls
 from a2a_server.transport.steps import Tenants, tenant_fault
@@ -33,8 +27,6 @@ from a2a_server.transport.steps import Tenants, tenant_fault
 MEMORY = "memory:"
 SQLITE = "sqlite:///"
 CLOSED = "none"
-_HOST = re.compile(r"[A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?")
-_ORIGIN = re.compile(r"https?://[^/?#@\s]+/?")
 
 
 def _parsed(value: str) -> str:
@@ -129,50 +121,6 @@ class Settings(Section):
         except ValueError:
             raise ValueError("must be HOST:PORT of the gRPC door, such as agents.example:443") from None
         return value
-
-    @field_validator("limits")
-    @classmethod
-    def _bounded(cls, limits: Limits) -> Limits:
-        for field in dataclasses.fields(limits):
-            value = getattr(limits, field.name)
-            least = 1 if type(value) is int else 0
-            if not math.isfinite(value) or value < least:
-                raise wrong(f"limits.{field.name}", value, f"must be at least {least}")
-        return limits
-
-    @field_validator("upstream", mode="before")
-    @classmethod
-    def _callable(cls, value: object) -> object:
-        try:
-            addresses = split(value.get("addresses", ())) if isinstance(value, dict) else ()
-        except ValueError:
-            return value  # the member itself will say so
-        for address in addresses if isinstance(addresses, (list, tuple)) else ():
-            try:
-                target_of(str(address))
-            except ValueError:
-                raise wrong("upstream.addresses", address, "must be HOST:PORT, such as 127.0.0.1:50051") from None
-        return value
-
-    @field_validator("gateway")
-    @classmethod
-    def _understood(cls, options: GatewayOptions) -> GatewayOptions:
-        for text in options.trusted_proxies:
-            try:
-                network_of(text)
-            except ValueError:
-                meant = "must be addresses or networks, such as 10.0.0.0/8"
-                raise wrong("gateway.trusted_proxies", text, meant) from None
-        for origin in options.cors_origins:
-            if origin != "*" and not _ORIGIN.fullmatch(origin):
-                raise wrong("gateway.cors_origins", origin, "must be origins such as https://console.example, or *")
-        for name in options.hosts:
-            if name != "*" and not _HOST.fullmatch(name):
-                raise wrong("gateway.hosts", name, "must be host names without a port, such as agents.example, or *")
-        for name in options.forward_headers:
-            if name.lower() in RESERVED:
-                raise wrong("gateway.forward_headers", name, "is a header that HTTP/2 or gRPC keep for themselves")
-        return options
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

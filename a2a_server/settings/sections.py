@@ -6,13 +6,11 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from functools import partial
 from ipaddress import IPv6Network
 from pathlib import Path
 from typing import Annotated, Self
 
-from annotated_types import Ge, Le
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -23,13 +21,13 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic.dataclasses import dataclass
 
 from a2a_server.domain.hosts import NAT64_LENGTHS, Addresses, HostList, Network
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.push_options import Patience
 from a2a_server.protocol.names import API_KEY
-from a2a_server.protocol.options import Count, NameList, Seconds, network_of, split
+from a2a_server.protocol.options import NameList, network_of, split, wrong
 from a2a_server.transport.certificates import certificates_fault
 
 _HASH = re.compile("sha256:[0-9a-f]{64}").fullmatch
@@ -44,11 +42,6 @@ def _listed(value: object) -> object:
         return json.loads(value)
     except ValueError:
         raise ValueError('must be a JSON array such as [{"owner": "ann", "hash": "sha256:…"}]') from None
-
-
-def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
-    """Make an error that names another setting than the one being validated."""
-    return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
 
 
 class Section(BaseModel):
@@ -153,28 +146,12 @@ Ports = Annotated[NameList, _checked(ports_of)]
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]
 
 
-class Push(Section):
+@dataclass(frozen=True, kw_only=True)
+class Push(Patience):
     """Webhooks. Times are seconds."""
 
     enabled: bool = True
     """Whether webhooks are delivered. The card says so."""
-    timeout: Annotated[float, Ge(1), Le(300)] = 15.0
-    """How long one attempt may take."""
-    retry_first: Seconds = 1.0
-    """The longest wait before the second attempt. It doubles with each attempt, and the actual wait is random."""
-    retry_most: Seconds = 3600.0
-    """The longest wait between attempts, also when a receiver asks for more with Retry-After."""
-    give_up_after: Count = 20
-    """After how many failed attempts at one webhook its config is parked; see `a2ad push list --parked`."""
-    give_up_age: Seconds = 86_400.0
-    """For how long attempts may fail before the config is parked."""
-    concurrency: Count = 64
-    """How many attempts may run at once. Owners share them."""
-    per_host: Count = 8
-    """How many attempts may run at once at one host. Owners share them."""
-    configs_per_host: Count = 10_000
-    """How many push configs of one owner may lead to one host. Parked ones do not count, nor do those of finished tasks
-    whose webhooks have been delivered."""
     allow_hosts: Hosts = ()
     """The only hosts that webhooks may name: hook.example, .example for all below it, or addresses; none = all."""
     deny_hosts: Hosts = ()
@@ -232,10 +209,6 @@ class Push(Section):
             https_only=self.https_only,
             ports=ports_of(self.ports),
         )
-
-    @property
-    def patience(self) -> Patience:
-        return Patience(**{field.name: getattr(self, field.name) for field in fields(Patience)})
 
 
 def _read(text: str) -> str:

@@ -159,6 +159,8 @@ _MESSAGES = {
 def _message(fault: ErrorDetails) -> str:
     if fault["type"] == "literal_error":
         return f"must be {fault['ctx']['expected'].replace(chr(39), '')}"
+    if fault["type"] == "greater_than_equal":
+        return f"must be at least {fault['ctx']['ge']:g}"
     said = _MESSAGES.get(fault["type"], fault["msg"])
     return said.removeprefix("Value error, ").replace("Input should ", "must ").replace("String should ", "must ")
 

@@ -67,8 +67,6 @@ class WebhookSender:
     _clock: Clock
     _: KW_ONLY
     timeout: float = 15.0
-    longest_wait: float = 3600.0
-    """Bounds the waits that receivers ask for."""
     user_agent: str = "a2ad"
     sign: Sign | None = None
     trust: str = ""
@@ -116,7 +114,7 @@ class WebhookSender:
             response = await self._ready().request("POST", url, headers, notice.owner, notice.body)
         await spend(response, min(deadline, now() + _SPENDING), _MOST_READ)
         retry_after = response.headers.get("Retry-After")
-        return of_answer(response.status, retry_after, self._clock.now_ms(), self.longest_wait)
+        return of_answer(response.status, retry_after, self._clock.now_ms())
 
     async def _echoes(self, target: Target, owner: str) -> bool:
         """Whether `GET <url>?validationToken=<token>` is answered by 200, the token and nothing else (SSRF-05).
@@ -181,19 +179,19 @@ def _visible(text: str) -> str:
 # -- outcomes (DELV-02, PAID-03, SECR-03); no word that a receiver has sent gets into them, into logs or errors
 
 
-def of_answer(status: int, retry_after: str | None, now_ms: int, longest: float) -> Outcome:
+def of_answer(status: int, retry_after: str | None, now_ms: int) -> Outcome:
     """Only 2xx acknowledges a webhook. Redirects are not followed."""
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return DELIVERED
-    wish = None if retry_after is None else seconds_until(retry_after, now_ms, longest)
+    wish = None if retry_after is None else seconds_until(retry_after, now_ms)
     return Outcome(delivered=False, why=f"status {status}", retry_after=wish, final=status == HTTPStatus.GONE)
 
 
-def seconds_until(wish: str, now_ms: int, longest: float) -> float | None:
+def seconds_until(wish: str, now_ms: int) -> float | None:
     """Read `Retry-After`: seconds or a date (RFC 9110, 10.2.3). None when it is neither."""
     wish = wish.strip()
     if wish.isascii() and wish.isdecimal() and len(wish) <= _LONGEST_NUMBER:
-        return min(float(wish), longest)
+        return float(wish)
     try:
         when = parsedate_to_datetime(wish)
         if when.tzinfo is None:  # "-0000"; HTTP knows no zone but GMT
@@ -201,7 +199,7 @@ def seconds_until(wish: str, now_ms: int, longest: float) -> float | None:
         wait = (when - datetime.fromtimestamp(now_ms / 1000, UTC)).total_seconds()
     except (ValueError, OverflowError):
         return None
-    return max(0.0, min(wait, longest))
+    return max(0.0, wait)
 
 
 def of_failure(error: Exception) -> Outcome:

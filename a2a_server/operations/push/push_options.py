@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+from annotated_types import Ge, Le
 from google.protobuf.message import Message
 
 from a2a_server.ports.push import PushSender, Sealer
+from a2a_server.protocol.options import Count, Seconds
 
 
 class WebhookForm(NamedTuple):
@@ -24,24 +26,25 @@ class WebhookForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How attempts are spaced and bounded. Times are in seconds."""
+    """How attempts are spaced and bounded. Times are seconds."""
 
-    timeout: float = 15.0
-    """The limit of one attempt."""
-    retry_first: float = 1.0
-    """The longest wait before the second attempt. It doubles with each further attempt."""
-    retry_most: float = 3600.0
-    """The longest wait of all, also when a receiver asks for more."""
-    give_up_after: int = 20
-    """Failed attempts at one delivery after which its config is parked."""
-    give_up_age: float = 86_400.0
-    """How long attempts may fail before the config is parked."""
-    concurrency: int = 64
-    """Attempts running at once."""
-    per_host: int = 8
-    """Attempts running at once for one host."""
-    configs_per_host: int = 10_000
-    """Configs of one owner for one host that have something to send."""
+    timeout: Annotated[float, Ge(1), Le(300)] = 15.0
+    """How long one attempt may take."""
+    retry_first: Seconds = 1.0
+    """The longest wait before the second attempt. It doubles with each attempt, and the actual wait is random."""
+    retry_most: Seconds = 3600.0
+    """The longest wait between attempts, also when a receiver asks for more with Retry-After."""
+    give_up_after: Count = 20
+    """After how many failed attempts at one webhook its config is parked; see `a2ad push list --parked`."""
+    give_up_age: Seconds = 86_400.0
+    """For how long attempts may fail before the config is parked."""
+    concurrency: Count = 64
+    """How many attempts may run at once. Owners share them."""
+    per_host: Count = 8
+    """How many attempts may run at once at one host. Owners share them."""
+    configs_per_host: Count = 10_000
+    """How many push configs of one owner may lead to one host. Parked ones do not count, nor do those of finished tasks
+    whose webhooks have been delivered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

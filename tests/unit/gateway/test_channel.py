@@ -278,7 +278,7 @@ def test_addresses(address: str, target: str) -> None:
 )
 def test_what_is_no_address(address: str) -> None:
     with pytest.raises(ValueError, match="must be HOST:PORT, such as"):
-        ChannelOptions(addresses=(address,))
+        target_of(address)
 
 
 @pytest.fixture(scope="module")
