@@ -192,9 +192,7 @@ class Store(Protocol):
         """When the earliest delivery is due, or its claim ends. None when nothing is pending."""
         ...
 
-    async def claim_deliveries(
-        self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None = None
-    ) -> Sequence[Delivery]:
+    async def claim_deliveries(self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits) -> Sequence[Delivery]:
         """Claim due deliveries until a time; of each config only the earliest, so that the order is kept (PAID-02).
 
         Returns fewer than `limit` when `limits` allow no more. Each owner's hosts take turns, and within a host the

@@ -75,18 +75,18 @@ class Credential(Section):
 CredentialList = Annotated[tuple[Credential, ...], BeforeValidator(_listed)]
 
 
-class _TokensFile(Section):
-    tokens: CredentialList = ()
-    api_keys: CredentialList = ()
-
-
-class Auth(Section):
-    """Who may call. Without credentials all callers are one anonymous owner."""
+class CredentialLists(Section):
+    """What a file of credentials holds."""
 
     tokens: CredentialList = ()
     """Bearer tokens."""
     api_keys: CredentialList = ()
     """API keys."""
+
+
+class Auth(CredentialLists):
+    """Who may call. Without credentials all callers are one anonymous owner."""
+
     api_key_header: str = Field(default=API_KEY, pattern=r"^[A-Za-z0-9_-]+$")
     """The header, or gRPC metadata, in which API keys are sent."""
     tokens_file: str = ""
@@ -97,7 +97,7 @@ class Auth(Section):
         if not self.tokens_file:
             return self
         try:
-            found = _TokensFile.model_validate(tomllib.loads(Path(self.tokens_file).read_text("utf-8")))
+            found = CredentialLists.model_validate(tomllib.loads(Path(self.tokens_file).read_text("utf-8")))
         except OSError as error:
             raise wrong("auth.tokens_file", self.tokens_file, f"cannot be read: {error.strerror}") from None
         except ValueError:

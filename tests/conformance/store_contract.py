@@ -10,7 +10,7 @@ import asyncio
 import pytest
 
 from a2a_server.ports.store import Store
-from tests.conformance.authors import Author, config
+from tests.conformance.authors import UNLIMITED, Author, config
 from tests.conformance.store_lists import ListPromises
 from tests.conformance.store_push import ConfigPromises, CountPromises, DebtPromises, ParkingPromises, RoomPromises
 from tests.conformance.store_receipts import ReceiptPromises
@@ -52,5 +52,5 @@ class StoreContract(
             await asyncio.gather(store.close(), store.close())
             await asyncio.gather(store.open(), store.open())
         assert await author.load() == before
-        assert len(await store.claim_deliveries(0, 1, 10)) == 1
+        assert len(await store.claim_deliveries(0, 1, 10, UNLIMITED)) == 1
         await author.chunk("y")

@@ -11,7 +11,7 @@ import pytest
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.push import Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.store import StaleWrite, Store
-from tests.conformance.authors import ANN, BOB, COMPLETED, Author, chunk, config, message, status
+from tests.conformance.authors import ANN, BOB, COMPLETED, UNLIMITED, Author, chunk, config, message, status
 
 NOW, UNTIL = 1_000, 2_000
 
@@ -19,12 +19,12 @@ NOW, UNTIL = 1_000, 2_000
 async def claimed(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> list[tuple[str, str, int]]:
     return [
         (delivery.task_id, delivery.hook.config.id, delivery.number)
-        for delivery in await store.claim_deliveries(now_ms, until_ms, 100)
+        for delivery in await store.claim_deliveries(now_ms, until_ms, 100, UNLIMITED)
     ]
 
 
 async def claim_one(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> Delivery:
-    (delivery,) = await store.claim_deliveries(now_ms, until_ms, 100)
+    (delivery,) = await store.claim_deliveries(now_ms, until_ms, 100, UNLIMITED)
     return delivery
 
 
@@ -62,7 +62,7 @@ class ConfigPromises:
         await author.commit(author.write(status(2), head=author.head(), configs=[inline], notify=True))
         assert await store.get_config(ANN, author.task_id, "put") == put
         assert await store.configs(ANN, author.task_id, "", 10) == [inline, put]
-        owed = await store.claim_deliveries(NOW, UNTIL, 10)
+        owed = await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED)
         assert {delivery.hook.config.id: delivery.hook for delivery in owed} == {"inline": inline, "put": put}
 
     @pytest.mark.req("PUSH-03")
@@ -148,7 +148,7 @@ class DebtPromises:
         await author.commit(author.write(message(3), status(4), chunk(5, "x"), head=author.head(), notify=True))
         await author.say(notify=True)
         numbers = []
-        while found := await store.claim_deliveries(NOW, UNTIL, 10):
+        while found := await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
             numbers.append(found[0].number)
             assert await store.finish_attempt(found[0], None)
         assert numbers == [4, 5]
@@ -172,7 +172,7 @@ class DebtPromises:
     async def test_one_configs_failures_do_not_delay_anothers(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
         failing, working = sorted(
-            await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id
+            await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED), key=lambda delivery: delivery.hook.config.id
         )
         await store.finish_attempt(failing, put_off(9_000))
         await store.finish_attempt(working, None)
@@ -209,7 +209,7 @@ class DebtPromises:
         await indebted(store, "a", "b", "c")
         served = []
         for now in range(1, 7):
-            (delivery,) = await store.claim_deliveries(now, 100, 1)
+            (delivery,) = await store.claim_deliveries(now, 100, 1, UNLIMITED)
             served.append(delivery.hook.config.id)
             await store.finish_attempt(delivery, None)
         assert sorted(served[:3]) == ["a", "b", "c"]
@@ -217,7 +217,7 @@ class DebtPromises:
 
     async def test_of_many_claimers_each_debt_goes_to_one(self, store: Store) -> None:
         await indebted(store, *(f"c{n}" for n in range(20)))
-        rounds = await asyncio.gather(*(store.claim_deliveries(NOW, UNTIL, 3) for _ in range(10)))
+        rounds = await asyncio.gather(*(store.claim_deliveries(NOW, UNTIL, 3, UNLIMITED) for _ in range(10)))
         ids = [delivery.hook.config.id for got in rounds for delivery in got]
         assert len(ids) == len(set(ids)) == 20
 
@@ -260,7 +260,7 @@ class DebtPromises:
         assert await store.next_due() is None
         await indebted(store, "c", "d")
         assert await store.next_due() == 0
-        one, two = await store.claim_deliveries(NOW, UNTIL, 10)
+        one, two = await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED)
         assert await store.next_due() == UNTIL  # when the claims lapse
         await store.finish_attempt(one, put_off(1_500))
         assert await store.next_due() == 1_500
@@ -363,7 +363,7 @@ class RoomPromises:
     async def test_hosts_take_turns(self, store: Store) -> None:
         for host in ("a.example", "b.example", "c.example"):
             await indebted_at(store, host, *(f"{number:02}" for number in range(30)))
-        served = [(await store.claim_deliveries(NOW, UNTIL, 1))[0].host for _ in range(9)]
+        served = [(await store.claim_deliveries(NOW, UNTIL, 1, UNLIMITED))[0].host for _ in range(9)]
         assert sorted(served[:3]) == ["a.example:443", "b.example:443", "c.example:443"]
         assert served == 3 * served[:3]
 
@@ -418,14 +418,14 @@ class CountPromises:
     @pytest.mark.req("LIMT-01")
     async def test_configs_with_nothing_to_send_do_not_count(self, store: Store) -> None:
         site, authors = "a.example:443", [await indebted_at(store, "a.example") for _ in range(3)]
-        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+        for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
             await store.finish_attempt(delivery, None)
         assert await store.count_configs(ANN.owner, site, 10) == 3  # more may happen to their tasks
         done, parked, running = authors
         for author in (done, parked):
             await author.become(COMPLETED, notify=True)
         assert await store.count_configs(ANN.owner, site, 10) == 3
-        for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+        for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
             await store.finish_attempt(delivery, None if delivery.task_id == done.task_id else put_off(None))
         assert await store.count_configs(ANN.owner, site, 10) == 1
         await store.put_config(ANN, hook_at(parked, "a.example"))
@@ -451,7 +451,7 @@ class ParkingPromises:
     async def test_a_parked_config_is_not_claimed(self, store: Store) -> None:
         author = await indebted(store, "c", "d")
         parked, other = sorted(
-            await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id
+            await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED), key=lambda delivery: delivery.hook.config.id
         )
         assert await store.finish_attempt(parked, put_off(None, why="gone"))
         assert not await store.finish_attempt(parked, None)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from a2a_server.ports.push import FailedAttempt
 from a2a_server.ports.store import Store
-from tests.conformance.authors import ANN, Author, chunk, config, message
+from tests.conformance.authors import ANN, UNLIMITED, Author, chunk, config, message
 from tests.support.house import Trace
 
 NOW, UNTIL = 1_000, 2_000
@@ -17,7 +17,7 @@ TWO = Trace("00-22222222222222222222222222222222-2222222222222222-00")
 async def told(store: Store) -> Mapping[str, Mapping[int, Trace | None]]:
     """Of each config the traces of all that it is owed, by number; paid as they are found."""
     found: dict[str, dict[int, Trace | None]] = {}
-    while deliveries := await store.claim_deliveries(NOW, UNTIL, 100):
+    while deliveries := await store.claim_deliveries(NOW, UNTIL, 100, UNLIMITED):
         for delivery in deliveries:
             found.setdefault(delivery.hook.config.id, {})[delivery.number] = delivery.trace
             assert await store.finish_attempt(delivery, None)
@@ -52,7 +52,7 @@ class TracePromises:
         author = Author(store)
         await author.create(configs=[config(author.task_id)], notify=True, traces=[(1, ONE)])
         for failure in (FailedAttempt(NOW, NOW, "timeout"), FailedAttempt(NOW, None, "gone")):
-            (delivery,) = await store.claim_deliveries(NOW, UNTIL, 1)
+            (delivery,) = await store.claim_deliveries(NOW, UNTIL, 1, UNLIMITED)
             assert delivery.trace == ONE
             assert await store.finish_attempt(delivery, failure)
         await store.put_config(ANN, config(author.task_id, url="https://new.example/"))

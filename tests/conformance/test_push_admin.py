@@ -9,7 +9,7 @@ import pytest
 
 from a2a_server.ports.push import ConfigFilter, ConfigStatus
 from a2a_server.ports.store import Store
-from tests.conformance.authors import ANN, Author, config
+from tests.conformance.authors import ANN, UNLIMITED, Author, config
 from tests.conformance.store_push import NOW, UNTIL, claim_one, claimed, indebted, put_off
 from tests.support.house import SqlitePushAdmin, SqliteStore
 
@@ -35,7 +35,9 @@ def account(admin: SqlitePushAdmin, author: Author, config_id: str = "c") -> Con
 @pytest.mark.req("PAID-03")
 async def test_a_parked_config_is_not_claimed(store: Store, admin: SqlitePushAdmin) -> None:
     author = await indebted(store, "c", "d")
-    parked, other = sorted(await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id)
+    parked, other = sorted(
+        await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED), key=lambda delivery: delivery.hook.config.id
+    )
     assert await store.finish_attempt(parked, put_off(None, why="gone"))
     assert not await store.finish_attempt(parked, None)
     await store.finish_attempt(other, None)
@@ -48,7 +50,7 @@ async def test_a_parked_config_is_not_claimed(store: Store, admin: SqlitePushAdm
 @pytest.mark.req("PAID-03")
 async def test_what_is_parked_is_retried_when_asked_for(store: Store, admin: SqlitePushAdmin) -> None:
     author = await indebted(store, "c", "d")
-    for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+    for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
         await store.finish_attempt(delivery, put_off(None))
     assert await store.next_due() is None
     assert admin.retry(ConfigFilter(author.task_id, "c")) == 1
@@ -71,7 +73,7 @@ async def test_a_retry_leaves_an_attempt_alone_that_is_under_way(store: Store, a
 async def test_dropping_strikes_out_debts_and_keeps_configs(store: Store, admin: SqlitePushAdmin) -> None:
     author = await indebted(store, "c", "d")
     under_way, parked = sorted(
-        await store.claim_deliveries(NOW, UNTIL, 10), key=lambda delivery: delivery.hook.config.id
+        await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED), key=lambda delivery: delivery.hook.config.id
     )
     await store.finish_attempt(parked, put_off(None))
     assert admin.drop(ConfigFilter(author.task_id)) == 6
@@ -83,7 +85,7 @@ async def test_dropping_strikes_out_debts_and_keeps_configs(store: Store, admin:
 
 async def test_only_what_is_meant_is_touched(store: Store, admin: SqlitePushAdmin) -> None:
     one, two = await indebted(store, "c", "d"), await indebted(store, "c")
-    for delivery in await store.claim_deliveries(NOW, UNTIL, 10):
+    for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
         if (delivery.task_id, delivery.hook.config.id) != (one.task_id, "d"):
             await store.finish_attempt(delivery, put_off(None))
     assert admin.retry(ConfigFilter("never")) == admin.drop(ConfigFilter("never")) == 0
@@ -98,7 +100,9 @@ async def test_only_what_is_meant_is_touched(store: Store, admin: SqlitePushAdmi
 async def test_the_status_shows_what_is_pending(store: Store, admin: SqlitePushAdmin) -> None:
     quiet = await Author(store).create(configs=[config("t")])
     author = await indebted(store, "a", "b", "c")
-    deliveries = {delivery.hook.config.id: delivery for delivery in await store.claim_deliveries(NOW, UNTIL, 10)}
+    deliveries = {
+        delivery.hook.config.id: delivery for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED)
+    }
     await store.finish_attempt(deliveries["a"], put_off(None, why="gone"))
     await store.finish_attempt(deliveries["b"], None)
     found = admin.status(ConfigFilter(), 10)

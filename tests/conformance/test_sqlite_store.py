@@ -20,7 +20,7 @@ from a2a_server.adapters.sqlite.writer import Writer
 from a2a_server.ports.push import ConfigFilter, FailedAttempt
 from a2a_server.ports.records import Receipt, TaskHead
 from a2a_server.ports.store import StaleWrite, Store, StoreUnavailable, TaskQuery
-from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, Author, config
+from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, UNLIMITED, Author, config
 from tests.conformance.store_contract import StoreContract
 from tests.support.house import INTERRUPTED, TERMINAL, SqlitePushAdmin, SqliteStore, TaskFilter, schema
 
@@ -49,14 +49,18 @@ class TestTheFile:
         author = await Author(store).create()
         configs = [config(author.task_id, name) for name in ("claimed", "parked", "put off")]
         await author.chunk("x", configs=configs, notify=True)
-        deliveries = {delivery.hook.config.id: delivery for delivery in await store.claim_deliveries(0, 1 << 60, 10)}
+        deliveries = {
+            delivery.hook.config.id: delivery for delivery in await store.claim_deliveries(0, 1 << 60, 10, UNLIMITED)
+        }
         await store.finish_attempt(deliveries["parked"], FailedAttempt(5, None, "gone"))
         await store.finish_attempt(deliveries["put off"], FailedAttempt(5, 1 << 50, "status 500"))
         await store.close()
 
         other = SqliteStore(path)
         await other.open()
-        assert [delivery.hook.config.id for delivery in await other.claim_deliveries(1, 2, 10)] == ["claimed"]
+        assert [delivery.hook.config.id for delivery in await other.claim_deliveries(1, 2, 10, UNLIMITED)] == [
+            "claimed"
+        ]
         found = {one.config_id: one for one in SqlitePushAdmin(path).status(ConfigFilter(), 10)}
         assert (found["parked"].parked_ms, found["parked"].why) == (5, "gone")
         assert (found["put off"].due_ms, found["put off"].attempts, found["put off"].failing_ms) == (1 << 50, 1, 5)
@@ -67,7 +71,7 @@ class TestTheFile:
         """What was served in the future is due now, what is served next included."""
         author, ahead = await Author(store).create(), int(time.time() * 1000) + 86_400_000
         await author.chunk("x", configs=[config(author.task_id, name) for name in ("served", "put off")], notify=True)
-        for delivery in await store.claim_deliveries(ahead, ahead + 1, 10):
+        for delivery in await store.claim_deliveries(ahead, ahead + 1, 10, UNLIMITED):
             late = None if delivery.hook.config.id == "served" else FailedAttempt(ahead, ahead + 1_000, "status 500")
             await store.finish_attempt(delivery, late)
         await store.close()
@@ -76,7 +80,7 @@ class TestTheFile:
         await author.store.open()
         await author.chunk("y", notify=True)
         now = int(time.time() * 1000) + 1
-        due = await author.store.claim_deliveries(now, now + 1, 10)
+        due = await author.store.claim_deliveries(now, now + 1, 10, UNLIMITED)
         assert [(delivery.hook.config.id, delivery.number) for delivery in due] == [("served", 3), ("put off", 2)]
         await author.store.close()
 
@@ -96,7 +100,7 @@ class TestTheFile:
         assert await author.store.recall(ANN, "k", 0) == Receipt("k", b"f", "t", 9_000)
         page = await author.store.page(TaskQuery(ANN, TaskFilter(), None, 10, include_artifacts=True))
         assert (list(page.tasks), page.total) == ([before.task], 1)
-        (delivery,) = await author.store.claim_deliveries(0, 1, 10)
+        (delivery,) = await author.store.claim_deliveries(0, 1, 10, UNLIMITED)
         assert delivery.number == 2
         (claimed,) = await author.store.claim(THERE, HERE.until_ms + 1, 10)
         assert (claimed.epoch, len(claimed.turns)) == (2, 1)

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.store import Store
-from tests.conformance.authors import COMPLETED, Author, chunk, config
+from tests.conformance.authors import COMPLETED, UNLIMITED, Author, chunk, config
 from tests.support.deliveries import deliver
 from tests.support.effort import effort
 from tests.support.house import PushRelay, SqliteStore, SystemClock, WebhookSender
@@ -40,7 +40,7 @@ async def test_many_debts_are_paid_after_a_restart(tmp_path: Path) -> None:
         await before.open()
         for _ in range(TASKS):
             await owe(before, client.url)
-        claimed = await before.claim_deliveries(0, 1 << 60, 500)  # by a process that dies now
+        claimed = await before.claim_deliveries(0, 1 << 60, 500, UNLIMITED)  # by a process that dies now
         assert len(claimed) > 100
         await before.close()
 

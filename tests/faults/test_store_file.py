@@ -11,7 +11,7 @@ import pytest
 
 from a2a_server.ports.push import PushConfig
 from a2a_server.ports.store import StoreRefused
-from tests.conformance.authors import ANN, Author, chunk, config
+from tests.conformance.authors import ANN, UNLIMITED, Author, chunk, config
 from tests.support.house import SqliteStore, schema
 
 
@@ -118,7 +118,7 @@ async def test_a_file_of_the_first_schema_keeps_its_configs_and_what_they_are_ow
 
     await store.open()
     assert await store.configs(ANN, author.task_id, "", 10) == [PushConfig(hook.config, "1.0", ())]
-    (delivery,) = await store.claim_deliveries(0, 1, 10)
+    (delivery,) = await store.claim_deliveries(0, 1, 10, UNLIMITED)
     assert (delivery.hook, delivery.number) == (hook, 2)
     assert delivery.scope == ANN
     assert [await store.count_configs(owner, delivery.host, 10) for owner in ("ann", "bob")] == [1, 0]

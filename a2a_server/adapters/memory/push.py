@@ -119,17 +119,16 @@ class Deliveries:
     def next_due(self) -> int | None:
         return min((line[0].due_ms or 0 for line in self._lanes.values()), default=None)
 
-    def claim(self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None) -> Sequence[Delivery]:
+    def claim(self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits) -> Sequence[Delivery]:
         deliveries: list[Delivery] = []
         for lane in list(self._lanes):
             if len(deliveries) == limit:
                 break
             self._lanes[lane] = self._lanes.pop(lane)  # the next claim begins with the others
-            room = limits.room(*lane) if limits else limit
+            room = limits.room(*lane)
             for delivery in self._claim_of(lane, now_ms, until_ms, min(limit - len(deliveries), room)):
                 deliveries.append(delivery)
-                if limits:
-                    limits.take(*lane)
+                limits.take(*lane)
         return deliveries
 
     def _claim_of(self, lane: tuple[str, str], now_ms: int, until_ms: int, limit: int) -> Iterator[Delivery]:

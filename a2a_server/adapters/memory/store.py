@@ -191,9 +191,7 @@ class MemoryStore:
     async def next_due(self) -> int | None:
         return self._deliveries.next_due()
 
-    async def claim_deliveries(
-        self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None = None
-    ) -> Sequence[Delivery]:
+    async def claim_deliveries(self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits) -> Sequence[Delivery]:
         return self._deliveries.claim(now_ms, until_ms, limit, limits)
 
     async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:

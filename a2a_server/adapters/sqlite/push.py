@@ -118,7 +118,7 @@ class ClaimOrder(NamedTuple):
     now_ms: int
     until_ms: int
     limit: int
-    limits: ClaimLimits | None
+    limits: ClaimLimits
 
 
 def next_due(connection: sqlite3.Connection) -> int | None:
@@ -143,10 +143,10 @@ def claim(connection: sqlite3.Connection, order: ClaimOrder, at: ClaimRound) -> 
             break
         if at.due_ms > order.now_ms:
             continue
-        if order.limits is not None and not order.limits.room(at.place[0]):
+        if not order.limits.room(at.place[0]):
             at = at._replace(place=(at.place[0], _LAST_HOST))  # none of this owner's lanes may be claimed from
             continue
-        most = order.limits.room(*at.place) if order.limits is not None else order.limit
+        most = order.limits.room(*at.place)
         wanted = min(most, room - len(deliveries))
         if wanted > 0:
             found = list(_claim_of(connection, order, at.place, wanted))
@@ -173,8 +173,7 @@ def _claim_of(
     connection.executemany(_SQL["claim"], marks)
     for _, *kept, attempts, failing_ms, task_id, tenant, owner, number, parent, state in rows:
         hook, trace = hook_of(*kept), None if parent is None else Trace(parent, state)
-        if order.limits is not None:
-            order.limits.take(*lane)
+        order.limits.take(*lane)
         host = lane[1]
         yield Delivery(Scope(tenant, owner), task_id, number, hook, attempts, order.until_ms, host, failing_ms, trace)
 

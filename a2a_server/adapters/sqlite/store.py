@@ -158,9 +158,7 @@ class SqliteStore:
     async def next_due(self) -> int | None:
         return self._read(push.next_due)
 
-    async def claim_deliveries(
-        self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits | None = None
-    ) -> Sequence[Delivery]:
+    async def claim_deliveries(self, now_ms: int, until_ms: int, limit: int, limits: ClaimLimits) -> Sequence[Delivery]:
         """In steps, each in its own transaction: there may be many hosts, and the statements run on the event loop."""
         order = push.ClaimOrder(now_ms, until_ms, limit, limits)
         at = push.ClaimRound(self._last_lane, self._last_lane)

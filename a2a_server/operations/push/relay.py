@@ -77,7 +77,7 @@ class PushRelay:
         self._longest = 2 * options.patience.timeout + 10
         """Seconds that a claim lasts: longer than any attempt."""
         self._bodies = WebhookBodies(store, options, history_cap, keep_open_on_input=keep_open_on_input)
-        self._slots = AttemptSlots(options.patience)
+        self._slots = AttemptSlots(options.patience, self._free)
         self._attempts: dict[_ConfigKey, DeliveryAttempt] = {}
         self._woken, self._freed = asyncio.Event(), asyncio.Event()
         self._stuck = False
@@ -177,7 +177,7 @@ class PushRelay:
 
     def _begin(self, delivery: Delivery) -> None:
         key = delivery.task_id, delivery.hook.config.id
-        slot = self._slots.enter(delivery.scope.owner, delivery.host, self._free)
+        slot = self._slots.enter(delivery.scope.owner, delivery.host)
         attempt = DeliveryAttempt(delivery, slot, self._attempts.get(key))
         self._attempts[key] = attempt
         self.counters.under_way += 1

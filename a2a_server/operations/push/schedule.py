@@ -56,8 +56,10 @@ class LaneState:
 class AttemptSlots:
     """All slots for attempts. As `ClaimLimits` they say how many deliveries may be claimed."""
 
-    def __init__(self, patience: Patience) -> None:
+    def __init__(self, patience: Patience, on_free: Callable[[], None]) -> None:
+        """`on_free` is called when the slot of an attempt is free again."""
         self._patience = patience
+        self._on_free = on_free
         self._lanes: OrderedDict[tuple[str, str], LaneState] = OrderedDict()
         self._proven: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Lanes whose hosts have answered; the latest last."""
@@ -87,13 +89,13 @@ class AttemptSlots:
         while self._claimed:
             self._free(self._claimed.popleft())
 
-    def enter(self, owner: str, host: str, on_free: Callable[[], None]) -> AttemptSlot:
-        """Take the slot of an attempt, which may be claimed. `on_free` is called when the slot is free again."""
+    def enter(self, owner: str, host: str) -> AttemptSlot:
+        """Take the slot of an attempt, which may be claimed."""
         loop, claimed = asyncio.get_running_loop(), self._claimed
         while claimed and claimed[0].lane != self._lanes.get((owner, host)):
             self._free(claimed.popleft())
         slot = claimed.popleft() if claimed else self._occupy(owner, host)
-        slot.begun, slot.on_free = loop.time(), on_free
+        slot.begun = loop.time()
         slot.timer = loop.call_later(_SLOW_AFTER, self._give_back, slot)
         return slot
 
@@ -116,7 +118,7 @@ class AttemptSlots:
         slot.slow = True
         slot.lane.slow += 1
         self._slow.take(slot.lane.owner)
-        slot.on_free()
+        self._on_free()
 
     def leave(self, slot: AttemptSlot, *, reached: bool | None) -> None:
         """End an attempt. Say whether its host was reached, if the attempt has shown that."""
@@ -131,7 +133,7 @@ class AttemptSlots:
         elif reached is not None:
             self._record_miss(slot)
         self._tidy(slot.lane)
-        slot.on_free()
+        self._on_free()
 
     def _free(self, slot: AttemptSlot) -> None:
         owner, host = slot.lane.owner, slot.lane.host
@@ -177,7 +179,6 @@ class AttemptSlot:
     slow: bool = False
     """Whether the attempt goes on without its slot."""
     begun: float = field(init=False)
-    on_free: Callable[[], None] = field(init=False)
     timer: asyncio.TimerHandle = field(init=False)
 
 

@@ -60,7 +60,8 @@ class StreamAttempt:
     """Whether the upstream may have received the request."""
     _connection: ChannelConnection | None = None
     _taken: bool = False
-    _reachability: Reachability | None = None
+    reachability: Reachability = field(init=False)
+    """Of the address that is called."""
 
     async def begin(self, request: StreamRequest) -> Any:  # noqa: ANN401 - grpc's type wants messages
         """Return the call once the upstream has accepted it."""
@@ -73,7 +74,7 @@ class StreamAttempt:
         soon = end if request.deadline is None else min(end, request.deadline)
         endpoint, connection = await self._endpoints.connection("streams", soon - time.monotonic())
         connection.calls += 1
-        self._connection, self._reachability = connection, endpoint.reachability
+        self._connection, self.reachability = connection, endpoint.reachability
         self.call = connection.streaming(request.method)(timeout=request.left, metadata=request.metadata)
         if not await self._is_taken(endpoint, connection, end):
             return False
@@ -117,14 +118,6 @@ class StreamAttempt:
         with suppress(grpc.aio.InternalError):  # the same, but the call still knows why
             await self.call.done_writing()
         return True
-
-    def answered(self) -> None:
-        if self._reachability is not None:
-            self._reachability.answered()
-
-    def failed(self, error: grpc.aio.AioRpcError) -> None:
-        if self._reachability is not None:
-            self._reachability.failed(error)
 
     def close(self) -> None:
         if self.call is not None:
@@ -176,7 +169,7 @@ class ChannelStream:
             batch = await (self._begin() if self._batches is None else self._batches.next())
         except grpc.aio.AioRpcError as error:
             if self._attempt is not None:
-                self._attempt.failed(error)
+                self._attempt.reachability.failed(error)
             await self.aclose()
             raise refusal_of(error, self._request.timeout, self._numbers.answered) from None
         except BaseException:
@@ -197,7 +190,7 @@ class ChannelStream:
             except grpc.aio.AioRpcError as error:
                 if not (pause and self._may_help(error, attempt, pause)):
                     raise
-                attempt.failed(error)
+                attempt.reachability.failed(error)
                 attempt.close()
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
@@ -214,7 +207,7 @@ class ChannelStream:
         except BaseException:
             batches.close()
             raise
-        attempt.answered()
+        attempt.reachability.answered()
         self._batches = batches
         return first
 

@@ -66,7 +66,7 @@ class Schemas:
         if (kind := field.message_type) is not None:
             return self.of_message(kind)
         if (enum := field.enum_type) is not None:
-            return self._of_enum(enum)
+            return self.of_enum(enum)
         if field.type == FieldDescriptor.TYPE_BYTES:
             return {"type": "string", "contentEncoding": "base64"}
         return dict(_SCALARS[field.cpp_type])
@@ -77,7 +77,7 @@ class Schemas:
             return self._of_value(kind.fields_by_name["value"]) if known is None else dict(known)
         return self.component(self._name(kind), lambda: self.of_members(kind))
 
-    def _of_enum(self, enum: EnumDescriptor) -> Schema:
+    def of_enum(self, enum: EnumDescriptor) -> Schema:
         if enum.full_name == "google.protobuf.NullValue":
             return {"type": "null"}
         return self.component(self._name(enum), lambda: {"type": "string", "enum": [it.name for it in enum.values]})

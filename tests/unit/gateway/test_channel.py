@@ -321,14 +321,3 @@ async def test_nobody_else_is_talked_to(folder: Path, ca: str) -> None:
     async with open_door(tls=tls(folder)) as door, channel_to(door.address.port, **options) as to:
         assert (await refused(get(to))).code == code.UNAVAILABLE
         assert not door.seen.calls
-
-
-def test_files_are_checked_at_the_start(folder: Path) -> None:
-    rows: list[tuple[dict[str, Any], str]] = [
-        ({"ca": str(folder / "none")}, r"upstream\.ca: cannot read .*No such file"),
-        ({"ca": __file__}, r"upstream\.ca: .* is not a PEM file"),
-        ({"cert": str(folder / "gateway.pem")}, r"upstream\.cert and upstream\.key: need each other"),
-    ]
-    for wrong, message in rows:
-        with pytest.raises(UnusableOptions, match=message):
-            ChannelUpstream(ChannelOptions(addresses=("localhost:1",), **wrong))

@@ -22,7 +22,7 @@ from a2a_server.operations.push.relay import PushRelay
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.push import ConfigFilter, ConfigStatus, Notice, Outcome
 from a2a_server.ports.store import Store, StoreUnavailable
-from tests.conformance.authors import ANN, COMPLETED, Author, chunk, config
+from tests.conformance.authors import ANN, COMPLETED, UNLIMITED, Author, chunk, config
 from tests.support.deliveries import DELIVERED, Pigeonhole, deliver
 from tests.support.stage import HandClock
 
@@ -388,10 +388,12 @@ async def test_each_version_is_told_in_its_own_form() -> None:
 async def test_a_delivery_is_named_by_what_it_delivers() -> None:
     store = MemoryStore()
     one, other = await indebted(store, "c", "d"), await indebted(store)
-    deliveries = await store.claim_deliveries(0, 1, 10)
+    deliveries = await store.claim_deliveries(0, 1, 10, UNLIMITED)
     assert len({delivery_id(delivery) for delivery in deliveries}) == len(deliveries) == 3
     assert {delivery.task_id for delivery in deliveries} == {one.task_id, other.task_id}
-    (again, *_) = [delivery for delivery in await store.claim_deliveries(1, 2, 10) if delivery.task_id == other.task_id]
+    (again, *_) = [
+        delivery for delivery in await store.claim_deliveries(1, 2, 10, UNLIMITED) if delivery.task_id == other.task_id
+    ]
     (first,) = [delivery for delivery in deliveries if delivery.task_id == other.task_id]
     assert delivery_id(again) == delivery_id(first)
     assert len(delivery_id(first)) == 32

@@ -18,12 +18,16 @@ from tests.conformance.authors import ANN, config
 PATIENCE = Patience(concurrency=8, per_host=3, retry_first=0.02)
 
 
+def unheard() -> None:
+    """Nobody waits for a slot."""
+
+
 def enter(slots: AttemptSlots, host: str, count: int = 1, owner: str = "ann") -> list[AttemptSlot]:
-    return [slots.enter(owner, host, lambda: None) for _ in range(count)]
+    return [slots.enter(owner, host) for _ in range(count)]
 
 
 async def test_a_host_has_so_many_places_and_no_more() -> None:
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     places = enter(slots, "a", 2)
     assert slots.room("ann", "a") == 1
     assert slots.room("ann", "b") == 2  # of four for hosts that nobody knows, two are taken
@@ -36,7 +40,7 @@ async def test_a_host_has_so_many_places_and_no_more() -> None:
 
 @pytest.mark.req("PAID-02")
 async def test_unknown_hosts_share_half_of_the_places() -> None:
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     slots.leave(enter(slots, "good")[0], reached=True)
     for name in ("a", "b", "c", "d"):
         enter(slots, name)
@@ -46,14 +50,15 @@ async def test_unknown_hosts_share_half_of_the_places() -> None:
 @pytest.mark.req("PAID-02", "DELV-04")
 async def test_what_lasts_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_SLOW_AFTER", 0.01)
-    slots, freed = AttemptSlots(PATIENCE), asyncio.Event()
-    slow = [slots.enter("ann", "slow", freed.set) for _ in range(3)]
+    freed = asyncio.Event()
+    slots = AttemptSlots(PATIENCE, freed.set)
+    slow = [slots.enter("ann", "slow") for _ in range(3)]
     assert slots.room("ann", "slow") == 0
     await freed.wait()
     await asyncio.sleep(0.01)
     assert slots.room("ann") == 8
     assert slots.room("ann", "slow") == 3
-    more = [slots.enter("ann", "slow", freed.set) for _ in range(3)]
+    more = [slots.enter("ann", "slow") for _ in range(3)]
     await asyncio.sleep(0.03)
     assert slots.room("ann") == 5  # as many as a host may have do so, and no more
     for place in (*slow, *more):
@@ -64,7 +69,7 @@ async def test_what_lasts_steps_aside(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.req("PAID-02")
 async def test_all_that_have_stepped_aside_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_SLOW_AFTER", 0.0)
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     for number in range(40):
         enter(slots, f"h{number}")
         await asyncio.sleep(0.002)
@@ -73,7 +78,7 @@ async def test_all_that_have_stepped_aside_are_bounded_together(monkeypatch: pyt
 
 @pytest.mark.req("PAID-02")
 async def test_a_host_that_cannot_be_reached_rests_and_then_has_one_attempt() -> None:
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     for _ in range(3):
         slots.leave(enter(slots, "dead")[0], reached=False)
         await asyncio.sleep(0.002)
@@ -87,14 +92,14 @@ async def test_a_host_that_cannot_be_reached_rests_and_then_has_one_attempt() ->
 
 
 async def test_attempts_that_fail_together_count_once() -> None:
-    slots = AttemptSlots(Patience(concurrency=64, per_host=20, retry_first=60.0))
+    slots = AttemptSlots(Patience(concurrency=64, per_host=20, retry_first=60.0), unheard)
     for place in enter(slots, "dead", 20):
         slots.leave(place, reached=False)
     assert slots.room("ann", "dead") > 0
 
 
 async def test_what_says_nothing_about_the_host_changes_nothing() -> None:
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     for _ in range(5):
         slots.leave(enter(slots, "a")[0], reached=None)
     assert slots.room("ann", "other") == 3
@@ -102,7 +107,7 @@ async def test_what_says_nothing_about_the_host_changes_nothing() -> None:
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_KNOWN", 5)
-    slots = AttemptSlots(Patience(concurrency=8, per_host=8, retry_first=60.0))
+    slots = AttemptSlots(Patience(concurrency=8, per_host=8, retry_first=60.0), unheard)
     slots.leave(enter(slots, "first")[0], reached=True)
     await miss(slots, "resting")
     assert (slots.room("ann", "first"), slots.room("ann", "resting")) == (8, 0)
@@ -124,7 +129,7 @@ async def miss(slots: AttemptSlots, host: str, owner: str = "ann") -> None:
 
 @pytest.mark.req("PAID-02", "LIMT-02")
 async def test_an_owner_alone_may_have_all_and_keeps_nobody_out() -> None:
-    slots = AttemptSlots(Patience(concurrency=12, per_host=12))
+    slots = AttemptSlots(Patience(concurrency=12, per_host=12), unheard)
     slots.leave(enter(slots, "good")[0], reached=True)
     mine = enter(slots, "good", 12)
     assert (slots.room("ann"), slots.room("ann", "good")) == (0, 0)
@@ -141,7 +146,7 @@ async def test_an_owner_alone_may_have_all_and_keeps_nobody_out() -> None:
 
 @pytest.mark.req("PAID-02", "LIMT-02")
 async def test_owners_share_one_host() -> None:
-    slots = AttemptSlots(Patience(concurrency=64, per_host=8))
+    slots = AttemptSlots(Patience(concurrency=64, per_host=8), unheard)
     mine = enter(slots, "shared", 8)
     assert (slots.room("ann", "shared"), slots.room("bob", "shared")) == (0, 4)
     theirs = enter(slots, "shared", 4, owner="bob")
@@ -153,7 +158,7 @@ async def test_owners_share_one_host() -> None:
 
 @pytest.mark.req("PAID-02", "LIMT-02")
 async def test_unknown_hosts_of_one_owner_leave_room_for_those_of_another() -> None:
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     for number in range(4):
         enter(slots, f"dead{number}")
     assert (slots.room("ann", "new"), slots.room("bob", "new")) == (0, 2)
@@ -161,7 +166,7 @@ async def test_unknown_hosts_of_one_owner_leave_room_for_those_of_another() -> N
 
 @pytest.mark.req("PAID-02", "LIMT-02")
 async def test_what_one_owner_hears_of_a_host_is_nothing_to_another() -> None:
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     for name in ("ann", "bob"):
         slots.leave(enter(slots, "shared", owner=name)[0], reached=True)
     await miss(slots, "shared")
@@ -172,7 +177,7 @@ async def test_what_one_owner_hears_of_a_host_is_nothing_to_another() -> None:
 @pytest.mark.req("PAID-02", "LIMT-02")
 async def test_owners_share_the_places_of_slow_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "_SLOW_AFTER", 0.0)
-    slots = AttemptSlots(Patience(concurrency=2, per_host=1))
+    slots = AttemptSlots(Patience(concurrency=2, per_host=1), unheard)
     for number in range(10):  # eight of them go on without a slot
         enter(slots, f"h{number}")
         await asyncio.sleep(0.002)
@@ -184,7 +189,7 @@ async def test_owners_share_the_places_of_slow_attempts(monkeypatch: pytest.Monk
 
 
 async def test_a_claim_has_its_places_until_it_ends() -> None:
-    slots = AttemptSlots(PATIENCE)
+    slots = AttemptSlots(PATIENCE, unheard)
     slots.take("ann", "a")
     slots.take("ann", "a")
     slots.take("bob", "a")

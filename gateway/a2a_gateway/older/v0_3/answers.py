@@ -75,9 +75,7 @@ class Speech:
 
     async def answer(self, ask: Ask) -> Told:
         try:
-            if (answering := self.otherwise.get(ask.method.name)) is not None:
-                return await answering(self, ask)
-            return await self.calls.unary(ask.request, ask.query, ask.method, ask.message, beside=ask.beside)
+            return await self.otherwise.get(ask.method.name, _plainly)(self, ask)
         except (A2AError, StatusError) as error:
             raise self._respelled(error, ask) from None
 

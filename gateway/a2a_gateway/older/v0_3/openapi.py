@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from google.protobuf.message import Message
 
 from a2a_gateway.openapi.operations import (
@@ -126,7 +126,7 @@ def _answers(route: Route, schemas: Schemas, kind: KindSchemas) -> Schema:
 
 
 def _both(old: type[Message], schemas: Schemas, kind: KindSchemas) -> Schema:
-    return {"anyOf": [kind.of(descriptor_of(old)), schemas.of_message(descriptor_of(old))]}
+    return {"anyOf": [kind.of_message(descriptor_of(old)), schemas.of_message(descriptor_of(old))]}
 
 
 def _config(schemas: Schemas, kind: KindSchemas) -> Schema:
@@ -157,22 +157,21 @@ _PART: Final[Schema] = {"oneOf": [_closed("text", _TEXT), _closed("file", _FILE)
 """The one type that has another form than its fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class KindSchemas:
+class KindSchemas(Schemas):
     """Adds types to a document, under names of their own."""
 
-    schemas: Schemas
+    def __init__(self, schemas: Schemas) -> None:
+        super().__init__()
+        self.components = schemas.components
 
-    def of(self, kind: Descriptor) -> Schema:
+    def of_message(self, kind: Descriptor) -> Schema:
         if is_well_known(kind):
-            return self.schemas.of_message(kind)
-        return self.schemas.component(
-            f"v0_3.{kind.name}", lambda: _PART if kind.name == "Part" else self._members(kind)
-        )
+            return super().of_message(kind)
+        return self.component(f"v0_3.{kind.name}", lambda: _PART if kind.name == "Part" else self._members(kind))
 
     def _members(self, kind: Descriptor) -> Schema:
         fields = {KIND_MEMBER(field): field for field in kind.fields}
-        properties: dict[str, Any] = {name: self._field(field) for name, field in fields.items()}
+        properties: dict[str, Any] = {name: self.of_field(field) for name, field in fields.items()}
         required = [name for name, field in fields.items() if is_always_written(field)]
         if kind.name == "TaskPushNotificationConfig":
             properties = {"taskId": _TEXT, **{name: of for name, of in properties.items() if name != "name"}}
@@ -183,16 +182,7 @@ class KindSchemas:
             properties, required = {"kind": {"const": constant["kind"]}, **properties}, ["kind", *required]
         return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
-    def _field(self, field: FieldDescriptor) -> Schema:
-        schema = self._one(field)
-        return {"type": "array", "items": schema} if field.is_repeated else schema
-
-    def _one(self, field: FieldDescriptor) -> dict[str, Any]:
-        if field.message_type is not None:
-            return self.of(field.message_type)
-        if field.enum_type is None:
-            plain = self.schemas.of_field(field)
-            return dict(plain["items"]) if field.is_repeated else plain
-        if field.enum_type.full_name == OLD_STATE:
+    def of_enum(self, enum: EnumDescriptor) -> Schema:
+        if enum.full_name == OLD_STATE:
             return {"type": "string", "enum": [KEBAB_STATES.written(number) for number in v03.TaskState.values()]}
         return {"type": "string", "enum": ["user", "agent", "unspecified"]}
