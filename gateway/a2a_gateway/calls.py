@@ -20,6 +20,7 @@ from multidict import istr
 
 from a2a_gateway.cards.agent_card import Cards
 from a2a_gateway.http.frames import Frames
+from a2a_gateway.http.long_texts import LONG
 from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache, StreamForm, StreamReply
 from a2a_gateway.profiles import Profile
@@ -105,13 +106,16 @@ class Calls:
         beside: Beside = NOTHING,
     ) -> Told:
         answer = await self.upstream.unary(method, message, self.context(request, query, beside))
-        told = answer.message
+        wire, told, codec = answer.wire, answer.message, self.profile.codec
+        extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
         if isinstance(told, pb.AgentCard):
             told = self.cards.with_doors(told, self.proxies.base(request))
-        extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
-        codec = self.profile.codec
-        encode = codec.encode_kept if is_read(method) else codec.encode
-        return Told(encode(told), told, extra)
+            json = codec.encode_kept(told)
+        elif len(wire) > LONG:
+            json = (await self.events.texts.of(codec, type(told), wire)).json
+        else:
+            json = codec.encode_kept(told, wire) if is_read(method) else codec.encode(told)
+        return Told(json, told, extra)
 
     def fields(self, request: web.BaseRequest, answer: UpstreamAnswer) -> Sequence[tuple[str, str]]:
         return headers.outgoing(answer.metadata, answer.trailers, self.profile.echo(request.headers))

@@ -15,6 +15,7 @@ from a2a_gateway import profiles
 from a2a_gateway.calls import Calls, UnfinishedBodies, check_sender
 from a2a_gateway.cards.agent_card import Cards, Legacy
 from a2a_gateway.http.cors import ANYBODY, Cors
+from a2a_gateway.http.long_texts import LongTexts
 from a2a_gateway.http.replies import Reply, set_headers
 from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache
@@ -235,6 +236,6 @@ def _calls(upstream: Upstream, config: GatewayConfig, streams: StreamSlots) -> C
         proxies=proxies,
         streams=streams,
         cards=cards,
-        events=EventCache(profiles.V1.codec, profiles.V1.last),
+        events=EventCache(profiles.V1.codec, profiles.V1.last, LongTexts()),
         bodies=UnfinishedBodies(options.max_unfinished_bytes),
     )

@@ -39,6 +39,11 @@ class UpstreamAnswer(Protocol):
     def message(self) -> Message: ...
 
     @property
+    def wire(self) -> bytes:
+        """The same, serialised; may be empty if the gateway itself makes the answer."""
+        ...
+
+    @property
     def metadata(self) -> MetadataPairs: ...
 
     @property
@@ -51,6 +56,7 @@ class Answer(NamedTuple):
     message: Message
     metadata: MetadataPairs = ()
     trailers: MetadataPairs = ()
+    wire: bytes = b""
 
 
 class StreamItem(Protocol):

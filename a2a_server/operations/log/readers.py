@@ -133,7 +133,10 @@ class Channel:
 
     async def after(self, position: int) -> Sequence[Entry]:
         """What follows `position`: from the shared entries, or from the store for a reader that fell behind them."""
-        return self.ready(position) or portion(await self.log.store.entries(self.task_id, position, _BATCH))
+        if ready := self.ready(position):
+            return ready
+        await asyncio.sleep(0)  # a long log is not read in one go while everybody else waits
+        return portion(await self.log.store.entries(self.task_id, position, _BATCH))
 
 
 def portion(entries: Sequence[Entry]) -> Sequence[Entry]:

@@ -162,21 +162,29 @@ class Codec:
             write = self._writing[kind] = self._writers.of(descriptor_of(kind))
         return orjson.dumps(write(message))
 
-    def encode_kept(self, message: Message) -> bytes:
+    def encode_kept(self, message: Message, wire: bytes = b"") -> bytes:
         """Do the same, and keep the text: for answers that are likely to be asked for again."""
-        key = type(message), message.SerializeToString()
+        key = type(message), wire or message.SerializeToString()
         return self._memo.get(key) or self._memo.put(key, self.encode(message))
 
     def encode_wire(self, kind: type[Message], wire: bytes) -> bytes:
         """Return the JSON text of a serialised message, from the memo if it was written recently."""
-        key = kind, wire
-        if (text := self._memo.get(key)) is not None:
-            return text
+        text = self.kept(kind, wire)
+        return self.keep(kind, wire, self.written(kind, wire)) if text is None else text
+
+    def kept(self, kind: type[Message], wire: bytes) -> bytes | None:
+        return self._memo.get((kind, wire))
+
+    def keep(self, kind: type[Message], wire: bytes, text: bytes) -> bytes:
+        return self._memo.put((kind, wire), text)
+
+    def written(self, kind: type[Message], wire: bytes) -> bytes:
+        """Write the text anew. Unlike the others, this may be called in any thread."""
         try:
             message = kind.FromString(wire)
         except DecodeError:
             raise unwritable(f"it is no {kind.DESCRIPTOR.name}") from None
-        return self._memo.put(key, self.encode(message))
+        return self.encode(message)
 
     def foreign(self, kind: Descriptor, name: str) -> str:
         """Return why a member of this name is refused whatever its value; empty if it may be ignored."""

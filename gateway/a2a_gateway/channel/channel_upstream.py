@@ -98,7 +98,7 @@ class ChannelUpstream:
         endpoint.reachability.answered()
         kind = GetMessageClass(method.output_type)
         try:
-            return Answer(kind.FromString(answer), metadata, trailers)
+            return Answer(kind.FromString(answer), metadata, trailers, answer)
         except DecodeError:
             raise garbled(method.output_type.full_name) from None
 

@@ -14,14 +14,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
-from weakref import WeakValueDictionary
 
 from aiohttp import hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 from google.protobuf.message import Message
 
-from a2a_gateway.http.backlog import SharedText
 from a2a_gateway.http.frames import Frames
+from a2a_gateway.http.long_texts import LONG, LongTexts
 from a2a_gateway.http.replies import Flow, HeaderPairs, Piece, listeners, set_headers, usual_headers
 from a2a_gateway.http.stream_slots import FAREWELL_SECONDS, StreamSlot
 from a2a_gateway.profiles import Profile
@@ -31,8 +30,6 @@ from a2a_server.protocol.codec import Codec
 
 EventBatch = Sequence[StreamItem]
 
-_LONG: Final = 256 * 1024
-"""Events that are longer together are not copied for each reader."""
 _FIELDS: Final[HeaderPairs] = (
     ("Cache-Control", "no-cache"),
     ("X-Accel-Buffering", "no"),  # or nginx would hold events back
@@ -43,20 +40,20 @@ class EventCache:
     """Batches as bytes.
 
     All readers of a task are given the very same batch, one after another, so that to remember one is enough. What is
-    long is remembered for as long as it is being sent to anybody, and never put together with anything.
+    long is written in pieces, and never copied for each reader.
     """
 
-    def __init__(self, codec: Codec, last: Codec) -> None:
+    def __init__(self, codec: Codec, last: Codec, texts: LongTexts) -> None:
         self._codec = codec
         self._last = last
         """Writes the item that a stream ends with."""
+        self.texts = texts
         self._batch: EventBatch = ()
         self._form: tuple[object, ...] = ()
-        self._bytes = b""
-        self._texts: WeakValueDictionary[tuple[Codec, type[Message], bytes], SharedText] = WeakValueDictionary()
+        self._bytes: bytes | None = b""
 
-    def of(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | list[Piece]:
-        """The events of a batch, as they are sent; in pieces when that is long."""
+    def of(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | None:
+        """The events of a batch, as they are sent. None when they are long."""
         if not batch:  # an empty chunk would be the last one
             return b""
         if not frames.shared:
@@ -64,14 +61,14 @@ class EventCache:
         form = (kind, frames, flow.chunked)
         if batch is not self._batch or form != self._form:
             made = self._made(batch, kind, frames, flow)
-            if not isinstance(made, bytes):
-                return made
+            if made is None:
+                return None
             self._batch, self._form, self._bytes = batch, form, made
         return self._bytes
 
-    def _made(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | list[Piece]:
-        if sum([len(item.wire) for item in batch]) > _LONG:
-            return [self._piece(item, codec, kind, frames, flow) for item, codec in self._spelled(batch)]
+    def _made(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> bytes | None:
+        if sum([len(item.wire) for item in batch]) > LONG:
+            return None
         event, encode = frames.event, self._codec.encode_wire
         if self._last is self._codec or not getattr(batch, "ends", False):
             return flow.framed(b"".join([event(item.number, encode(kind, item.wire)) for item in batch]))
@@ -84,17 +81,17 @@ class EventCache:
         yield from ((item, self._codec) for item in items)
         yield last, self._last if getattr(batch, "ends", False) else self._codec
 
-    def _piece(self, item: StreamItem, codec: Codec, kind: type[Message], frames: Frames, flow: Flow) -> Piece:
-        if len(item.wire) <= _LONG:
-            return flow.framed(frames.event(item.number, codec.encode_wire(kind, item.wire)))
-        before, behind = frames.around(item.number)
-        return flow.long(before, self._text(codec, kind, item.wire), behind)
-
-    def _text(self, codec: Codec, kind: type[Message], wire: bytes) -> SharedText:
-        key = codec, kind, wire
-        if (text := self._texts.get(key)) is None:
-            text = self._texts[key] = SharedText(codec.encode_wire(kind, wire), len(wire))
-        return text
+    async def pieces(self, batch: EventBatch, kind: type[Message], frames: Frames, flow: Flow) -> list[Piece]:
+        """The events of a long batch. Others get on with their work between any two of them."""
+        pieces: list[Piece] = []
+        for item, codec in self._spelled(batch):
+            if len(item.wire) > LONG:
+                before, behind = frames.around(item.number)
+                pieces.append(flow.long(before, await self.texts.of(codec, kind, item.wire), behind))
+            else:
+                pieces.append(flow.framed(frames.event(item.number, codec.encode_wire(kind, item.wire))))
+                await asyncio.sleep(0)
+        return pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ class StreamReply(web.StreamResponse):
             told = headers.outgoing(stream.metadata, echo=form.profile.echo(request.headers))
             set_headers(self, [*_FIELDS, *told])
             if request.method != hdrs.METH_HEAD:  # which waits for the first event, too: it may be an error
-                self.first = form.cache.of(first, form.kind, form.frames, self.flow)
+                self.first = await self.written(first)
                 stack.pop_all()
                 self.rest = items
 
@@ -206,7 +203,7 @@ class StreamReply(web.StreamResponse):
         async for batch in items:
             if flow.paused:  # `take` has filled what room there was
                 await flow.room()
-            written = self.written(batch)
+            written = await self.written(batch)
             del batch  # what is long is not kept beside its JSON, for a reader that may be slow
             if isinstance(written, bytes):
                 flow.hand(written)
@@ -221,8 +218,8 @@ class StreamReply(web.StreamResponse):
         if self.slot.flow is None or self.flow.paused:
             return False
         try:
-            written = self.written(batch)
-            if not isinstance(written, bytes):
+            written = self.short(batch)
+            if written is None:
                 return False
             self.flow.hand(written)
         except Exception:  # noqa: BLE001 - comes again
@@ -230,9 +227,13 @@ class StreamReply(web.StreamResponse):
         self.slot.last = time.monotonic()
         return True
 
-    def written(self, batch: EventBatch) -> bytes | list[Piece]:
+    def short(self, batch: EventBatch) -> bytes | None:
         form = self.form
         return form.cache.of(batch, form.kind, form.frames, self.flow)
+
+    async def written(self, batch: EventBatch) -> bytes | list[Piece]:
+        form, short = self.form, self.short(batch)
+        return await form.cache.pieces(batch, form.kind, form.frames, self.flow) if short is None else short
 
     async def say(self, error: Exception) -> None:
         if not self.flow.whole:  # inside an event nothing else can be said

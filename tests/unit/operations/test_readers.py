@@ -89,6 +89,29 @@ async def test_a_reader_that_fell_behind_what_is_shared_goes_back_to_the_store()
         assert len(slow._channel.recent) <= 1_024  # noqa: SLF001 - the bound is the point
 
 
+async def test_others_get_on_while_a_long_log_is_read() -> None:
+    """Also where the store has what it is asked for at once, as ours have."""
+    task, turns = Task(), 0
+    task.write(256 * 20)
+
+    async def entries(task_id: str, after: int, limit: int) -> list[Entry]:
+        return task.shelf.kept[after : after + limit]
+
+    async def get_on() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task.shelf.entries = entries  # type: ignore[method-assign]
+    others = asyncio.create_task(get_on())
+    with task.reader() as reader:
+        reader.catch_up(0, 256 * 20)
+        assert await numbers(reader, 256 * 20) == list(range(1, 256 * 20 + 1))
+    others.cancel()
+    assert turns == 20
+
+
 async def test_what_another_writer_wrote_in_between_is_read_from_the_store() -> None:
     task = Task()
     with task.reader() as reader:

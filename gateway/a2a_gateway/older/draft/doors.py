@@ -59,7 +59,8 @@ class DraftDoors:
     """REST and JSON-RPC of the draft."""
 
     def __init__(self, calls: Calls, path: str) -> None:
-        speaking = replace(calls, profile=PROFILE, events=EventCache(PROFILE.codec, PROFILE.last))
+        events = EventCache(PROFILE.codec, PROFILE.last, calls.events.texts)
+        speaking = replace(calls, profile=PROFILE, events=events)
         speech = Speech(speaking, _PATHS, CardWriter(card_json), dict.fromkeys(_CARDS, self._card))
         self._path = path
         self._jsonrpc = DraftJsonRpc(speech)

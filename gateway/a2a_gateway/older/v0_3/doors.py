@@ -170,7 +170,8 @@ def _paths(renames: Mapping[str, words.Renames], spelling: Spelling) -> Mapping[
 def _speaking(calls: Calls, spoken: Profile) -> Calls:
     options = calls.options
     header_map = HeaderMap(options.forward_headers, options.forward_well_known, _RENAMED)
-    return replace(calls, profile=spoken, events=EventCache(spoken.codec, spoken.last), header_map=header_map)
+    events = EventCache(spoken.codec, spoken.last, calls.events.texts)
+    return replace(calls, profile=spoken, events=events, header_map=header_map)
 
 
 # -- cards of 0.2
