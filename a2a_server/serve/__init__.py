@@ -239,7 +239,7 @@ def config_of(settings: Settings, address: Address, *, anonymous: bool) -> Gatew
         options=options,
         codes=settings.error_codes,
         legacy_cards=Legacy(settings.legacy) if settings.legacy.enabled else None,
-        tenants=settings.tenants,
+        tenants=bool(settings.tenants),
         hosts=hosts_of(settings, address, anonymous=anonymous),
         documents=documents_of(settings),
     )

@@ -155,7 +155,7 @@ def interfaces_at(settings: Settings, grpc_at: Address, base: str, tenant: str =
     """All doors at which this tenant, or none, can be named: 0.3 knows tenants of its URLs only (CONF-50)."""
     interfaces = [interface_of(settings, grpc_at, tenant), *(doors_at(base, tenant) if base else ())]
     if settings.legacy.enabled:
-        if base and (not tenant or tenant in settings.tenants):
+        if base and (not tenant or settings.tenants):  # whichever: the public card tells nobody who is one (TENA-04)
             interfaces += old_doors_at(base, tenant)
         if not tenant:
             interfaces.append(old_interface_of(settings, grpc_at))

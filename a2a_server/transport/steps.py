@@ -37,6 +37,7 @@ from a2a_server.protocol.names import (
     SPOKEN,
     TRACE_PARENT,
     VERSION,
+    may_be_tenant,
 )
 from a2a_server.transport.pipeline import Admission, Step
 
@@ -44,9 +45,6 @@ PUBLIC: Final = frozenset({"GetAgentCard"})
 """What anybody may ask, in any version, before knowing how to authenticate."""
 SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
 CARDS: Final = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
-
-RESERVED: Final = frozenset({"tasks", "v1", "extendedAgentCard", ".well-known", "message:send", "message:stream"})
-"""First segments of the plain routes: as `/{tenant}/…` these names would never be reached (CONF-49)."""
 
 MOST_SCHEMES: Final = 16
 _LONGEST_NAME: Final = 255
@@ -230,8 +228,8 @@ class Authentication:
 
 def tenant_fault(name: str) -> str:
     """Say what makes a configured name unusable; empty when nothing does."""
-    if name in RESERVED:
-        return "is a fixed segment of the HTTP routes and cannot be a tenant"
+    if not may_be_tenant(name):
+        return "is a fixed segment of the HTTP routes, or begins with a dot, and cannot be a tenant"
     if len(name) > _LONGEST_NAME or not name.isprintable() or "/" in name:
         return f"must have at most {_LONGEST_NAME} printable characters and no slash"
     return ""
@@ -239,8 +237,9 @@ def tenant_fault(name: str) -> str:
 
 def _check_tenant(tenant: str) -> None:
     """Refuse what can be nobody's name."""
-    if len(tenant) > _LONGEST_NAME or not tenant.isprintable():
-        refuse([Violation("tenant", f"must have at most {_LONGEST_NAME} characters, all printable")])
+    if len(tenant) > _LONGEST_NAME or not tenant.isprintable() or tenant.startswith("."):
+        text = f"must have at most {_LONGEST_NAME} characters, all printable, the first of them no dot"
+        refuse([Violation("tenant", text)])
 
 
 def send_options(call: Admission) -> None:

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from multidict import istr
 
-from a2a_gateway.cards.agent_card import Cards
+from a2a_gateway.cards.agent_card import Cards, is_tenants
 from a2a_gateway.http.frames import Frames
 from a2a_gateway.http.long_texts import LONG
 from a2a_gateway.http.stream_slots import StreamSlots
@@ -110,7 +110,7 @@ class Calls:
         extra = self.fields(request, answer) if answer.metadata or answer.trailers else ()
         if isinstance(told, pb.AgentCard):
             told = self.cards.with_doors(told, self.proxies.base(request))
-            json = codec.encode_kept(told)
+            json = codec.encode(told) if is_tenants(told) else codec.encode_kept(told)
         elif len(wire) > LONG:
             json = (await self.events.texts.of(codec, type(told), wire)).json
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NoReturn
@@ -30,6 +30,7 @@ from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.rest import Rest
 from a2a_gateway.routing.annotations import Area, Root, check_collisions, draft_area, old_areas
 from a2a_gateway.routing.table import Table, Unknown, WrongVerb
+from a2a_gateway.routing.template import Wild
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
@@ -62,7 +63,8 @@ class GatewayConfig:
     codes: ErrorCodes = "1.0.1"
     services: Sequence[ServiceDescriptor] = (A2A,)
     """The services that are served, under the routes of their annotations."""
-    tenants: Collection[str] = ()
+    tenants: bool = False
+    """Whether clients of 0.3 may name a tenant in the path. Which there are is for the upstream to know (TENA-04)."""
     hosts: frozenset[str] | None = None
     """The only names that clients may call it by, beside those of this machine; None = every name will do."""
     legacy_cards: Legacy | None = None
@@ -85,13 +87,12 @@ class Dispatcher:
         self._calls = _calls(upstream, config, streams)
         self._table = Table.of([*config.services, DISCOVERY])
         self._rest = Rest(self._calls, self._table)
-        self._old_doors = OldDoors(self._calls, legacy, config.tenants) if legacy is not None else None
+        self._old_doors = OldDoors(self._calls, legacy, tenants=config.tenants) if legacy is not None else None
         self._draft = DraftDoors(self._calls, options.draft_path) if "draft" in options.profiles else None
-        self._old_paths = self._old_doors.prefixes if self._old_doors is not None else (PREFIX,)
-        roots: list[Root] = [_V1, *((tenant, *_V1) for tenant in config.tenants)]
+        roots: Sequence[Root] = (_V1, (Wild.ONE, *_V1)) if config.tenants else (_V1,)
         self._own = Rest(self._calls, self._table.under(roots))
         """Serves the routes that services themselves have below the paths of 0.3."""
-        self._reserved = (*self._old_paths, options.draft_path) if self._draft is not None else self._old_paths
+        self._draft_path = (options.draft_path,) if self._draft is not None else ()
         self._jsonrpc = JsonRpc.of(self._calls, config.services, self._old_doors.jsonrpc if self._old_doors else None)
         self._old_cards = OldCards.of(self._calls, legacy) if legacy is not None else None
         old_routes = [OldRoutes(self._old_doors.table)] if self._old_doors is not None else ()
@@ -121,7 +122,7 @@ class Dispatcher:
             return await self._jsonrpc(request, query) if verb == "POST" else _refuse(_POST)
         if (page := self._pages.get(path)) is not None:
             return await page(request) if verb in _GET else _refuse(_GET)
-        if path.startswith(self._reserved) and (place := self._place(path)) is not None:
+        if (PREFIX in path or path.startswith(self._draft_path)) and (place := self._place(path)) is not None:
             return await place.serve(request, query)
         try:
             return await self._rest(request, query, path)
@@ -161,9 +162,12 @@ class Dispatcher:
         """
         if self._draft is not None and (place := self._draft.at(path)) is not None:
             return place
-        if path.startswith(self._old_paths) and (self._old_doors is None or self._own.table.has(path)):
+        if PREFIX not in path and (path in self._fixed or self._table.has(path)):
+            return None
+        old = self._old_doors.at(path) if self._old_doors is not None else None
+        if PREFIX in path and (path.startswith(PREFIX) if old is None else self._own.table.has(path)):
             return Place(partial(self._own, path=path), self._own.refusal, partial(self._own.table.verbs, path))
-        return self._old_doors.at(path) if self._old_doors is not None else None
+        return old
 
     def _refusal(self, request: web.BaseRequest, path: str, error: Exception) -> Refusal:
         """What writes an error in the form of the version to which a path belongs, or seems to belong."""

@@ -43,7 +43,7 @@ class Rest:
         if public:
             assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
             json = self.calls.cards.written(told.message, versions_asked(request, parameters))
-            return self.calls.cards.answer(request, json, told.headers)
+            return self.calls.cards.answer(request, told.message, json, told.headers)
         json = content_of(route, told.message, profile.codec) if route.response_body else told.json
         return Reply(json, kind, told.headers)
 

@@ -124,7 +124,7 @@ CALLS = {
     "cancel": get("/tasks/t:cancel", "Content-Length: 0", verb="POST"),
     "push config": post("/tasks/t/pushNotificationConfigs", b'{"url":"https://hook.example/"}'),
     "delete": get("/tasks/t/pushNotificationConfigs/c", verb="DELETE"),
-    "nowhere": post("/nope"),
+    "nowhere": post("/no/where"),
     "send of 0.3": post("/v1/message:send", b"{}"),
     "cancel of 0.3": get("/v1/tasks/t:cancel", "Content-Length: 0", verb="POST"),
     "JSON-RPC of 0.3": post("/", OLD_RPC, "A2A-Version: 0.3"),

@@ -140,6 +140,9 @@ async def test_a_tenant_has_its_card_at_its_own_path() -> None:
         assert theirs.headers["Access-Control-Allow-Origin"] == "*"
 
 
+UNUSABLE = "must have at most 255 characters, all printable, the first of them no dot"
+
+
 @pytest.mark.req("TENA-01")
 async def test_what_can_be_no_tenant_has_no_card() -> None:
     async with house(Stage().agent) as server:
@@ -147,7 +150,7 @@ async def test_what_can_be_no_tenant_has_no_card() -> None:
             refused = await once(port_of(server), get(f"/{name}{CARD}"))
             assert (refused.status, refused.reason) == (400, "INVALID_PARAMS")
             [violation] = next(filter(None, (of.get("fieldViolations") for of in refused.json["error"]["details"])))
-            assert violation == {"field": "tenant", "description": "must have at most 255 characters, all printable"}
+            assert violation == {"field": "tenant", "description": UNUSABLE}
 
 
 @pytest.mark.req("TENA-05", "CARD-03")

@@ -26,10 +26,13 @@ def annotated(folder: Path, *rules: str) -> ServiceDescriptor:
 @pytest.mark.parametrize("old", [False, True], ids=["without 0.3", "beside 0.3"])
 async def test_what_a_service_says_is_under_v1_is_there_and_nothing_else_of_it(tmp_path: Path, *, old: bool) -> None:
     """Whether 0.3 is served there or not, `v1` is nobody's tenant (CONF-49)."""
-    service = annotated(tmp_path, 'get: "/v1/things/{id}"', 'get: "/north/v1/things/{id}"', 'put: "/{id}/things"')
+    service = annotated(
+        *(tmp_path, 'get: "/v1/things/{id}"', 'get: "/north/v1/things/{id}"'),
+        *('get: "/{id}/v1/stuff"', 'put: "/{id}/things"'),
+    )
     kind = GetMessageClass(service.methods[0].output_type)
     upstream = Scripted(kind(id="7"))
-    async with http_door(upstream, old=old, services=(service,), tenants=["north"]) as door:
+    async with http_door(upstream, old=old, services=(service,), tenants=True) as door:
         for prefix in ("/v1", "/north/v1"):
             answer = await once(door.port, get(f"{prefix}/things/a"))
             assert (answer.status, answer.json) == (200, {"id": "7"})
@@ -37,6 +40,7 @@ async def test_what_a_service_says_is_under_v1_is_there_and_nothing_else_of_it(t
             assert told.headers["Allow"] == "GET, HEAD, OPTIONS"
             refused = await once(door.port, get(f"{prefix}/things/a", verb="PUT"))
             assert (refused.status, refused.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
+        assert (await once(door.port, get("/anybody/v1/stuff"))).json == {"id": "7"}
         assert (await once(door.port, get("/v1/things", verb="PUT"))).status == 404
         assert (await once(door.port, get("/v2/things", verb="PUT"))).status == 200
         assert (await once(door.port, get("/v1/tasks/t"))).status == (200 if old else 404)
@@ -51,12 +55,14 @@ REFUSED = [
     ('get: "/v1/{id=**}"', 'A2A 0.3 is served at "/v1/'),
     ('get: "/v1/message:send"', 'A2A 0.3 is served at "/v1/message:send"'),
     ('get: "/north/v1/card"', 'A2A 0.3 is served at "/v1/card"'),
+    ('get: "/{id}/v1/card"', 'A2A 0.3 is served at "/v1/card"'),
+    ('get: "/south/v1/card"', 'A2A 0.3 is served at "/v1/card"'),
     ('get: "/d/raft"', 'the draft is served at "/d/raft/**"'),
     ('get: "/d/raft/{id}"', 'the draft is served at "/d/raft/**"'),
 ]
 BESIDE = [
     *('get: "/{id=**}"', 'get: "/healthz/{id}"', 'get: "/v1"', 'get: "/v1/message:lend"', 'get: "/d/{id}"'),
-    *('get: "/south/v1/card"', 'get: "/v1/tasks/{id}/pages"', 'post: "/{id}"'),
+    *('get: "/{id}/v1/cards"', 'get: "/v1/tasks/{id}/pages"', 'post: "/{id}"', 'get: "/north/v1/cards"'),
 ]
 
 
@@ -66,7 +72,7 @@ def put_together(service: ServiceDescriptor) -> None:
         options=GatewayOptions(profiles=("draft",), draft_path="/d/raft"),
         services=(A2A, service),
         legacy_cards=Legacy(),
-        tenants=["north"],
+        tenants=True,
         documents={"/keys.json": b"{}"},
     )
     create_app(Scripted(), config)

@@ -125,7 +125,7 @@ async def test_a_tenant_among_the_params_is_refused(method: str) -> None:
     """0.3 says it by the path; to ignore it would be a call in another tenant's space."""
     said = "is A2A 1.0's; 0.3 has it in the path, as in /{tenant}/v1/tasks or /{tenant}/"
     upstream = Scripted()
-    async with old_gateway(upstream, tenants=["acme"]) as client:
+    async with old_gateway(upstream, tenants=True) as client:
         for path in ("/", "/acme/"):
             error = await client.fault(method, {**PARAMS[method], "tenant": "zz"}, path=path)
             assert (error["code"], violations(error)) == (-32602, {"tenant": said})
@@ -136,7 +136,7 @@ async def test_a_tenant_among_the_params_is_refused(method: str) -> None:
 async def test_so_is_another_one_in_the_query() -> None:
     said = "is A2A 1.0's in the query; 0.3 has it in the path, as in /{tenant}/v1/tasks"
     upstream = Scripted(pb.Task(id="t"))
-    async with old_gateway(upstream, tenants=["acme"]) as client:
+    async with old_gateway(upstream, tenants=True) as client:
         for path in ("/?tenant=acme", "/acme/?tenant=zz"):
             error = await client.fault("tasks/get", {"id": "t"}, path=path)
             assert (error["code"], violations(error)) == (-32602, {"tenant": said})

@@ -307,7 +307,7 @@ async def test_a_tenant_that_is_not_the_path_s_is_refused(
     root: str, verb: str, path: str, body: Any, said: str
 ) -> None:
     """0.3 says it by the path; to ignore what 1.0 says elsewhere would be a call in another tenant's space."""
-    async with scripted(tenants=["acme"]) as (upstream, client):
+    async with scripted(tenants=True) as (upstream, client):
         assert violations(await client.refused(verb, root + path, body)) == {"tenant": said}
         assert not upstream.asked
 
@@ -315,21 +315,23 @@ async def test_a_tenant_that_is_not_the_path_s_is_refused(
 @pytest.mark.req("TENA-03", "LRES-08")
 @pytest.mark.parametrize("query", ["?tenant=acme", "?tenant="])
 async def test_a_query_may_repeat_the_tenant_of_the_path(query: str) -> None:
-    async with scripted(pb.ListTasksResponse(next_page_token="more"), tenants=["acme"]) as (upstream, client):
+    async with scripted(pb.ListTasksResponse(next_page_token="more"), tenants=True) as (upstream, client):
         assert await client.told("GET", f"/acme/v1/tasks{query}") == []
         assert [request.tenant for _, request, _ in upstream.asked] == ["acme"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.req("LRES-09", "TENA-04")
 @pytest.mark.parametrize("verb", ["GET", "POST"])
-async def test_who_is_no_tenant_is_told_so_in_the_shape_of_0_3(verb: str) -> None:
-    async with scripted(tenants=["acme"]) as (upstream, client):
-        for path in ("/zzz/v1/message:send", "/zzz/v1/tasks/t", "/acmee/v1/tasks", "/v%32/v1/nope", "/zzz/v1/"):
+@pytest.mark.parametrize("tenants", [False, True])
+async def test_where_nothing_is_a_client_of_0_3_is_told_so_in_its_shape(verb: str, *, tenants: bool) -> None:
+    paths = ("/zzz/v1/nope", "/v%32/v1/nope", "/zzz/v1/")
+    async with scripted(tenants=tenants) as (upstream, client):
+        for path in (*paths, *(() if tenants else ("/zzz/v1/message:send", "/zzz/v1/tasks/t", "/acmee/v1/tasks"))):
             error = await client.refused(verb, path)
             assert (error["code"], error["status"]) == (404, "NOT_FOUND")
             assert error["message"] == "There is nothing at this path."
         # Of 1.0, where v1 may be a task.
-        for path in ("/zzz/tasks/v1/nope", "/tasks/v1/nope", "/zzz/v1", "/acme/x", "/acmee"):
+        for path in ("/zzz/tasks/v1/nope", "/tasks/v1/nope", "/zzz/v1", "/acme/x", *(() if tenants else ("/acmee",))):
             async with client.session.request(verb, client.base + path) as response:
                 assert (response.status, response.content_type) == (404, "application/a2a+json")
         assert not upstream.asked
@@ -337,7 +339,7 @@ async def test_who_is_no_tenant_is_told_so_in_the_shape_of_0_3(verb: str) -> Non
 
 @pytest.mark.req("CONF-70", "TENA-02")
 async def test_json_rpc_of_a_tenant_answers_with_and_without_a_slash() -> None:
-    async with scripted(pb.Task(id="t"), tenants=["v2", "b co"]) as (upstream, client):
+    async with scripted(pb.Task(id="t"), tenants=True) as (upstream, client):
         for path, tenant in (("/v2", "v2"), ("/v2/", "v2"), ("/b%20co", "b co"), ("/b%20co/", "b co")):
             assert (await client.call("tasks/get", {"id": "t"}, path=path))["id"] == "t"
             assert upstream.asked[-1][1].tenant == tenant  # type: ignore[attr-defined]
@@ -346,8 +348,12 @@ async def test_json_rpc_of_a_tenant_answers_with_and_without_a_slash() -> None:
             port = int(client.base.rpartition(":")[2])
             preflight = await once(port, get(path, verb="OPTIONS"))
             assert (preflight.status, preflight.headers["Allow"]) == (204, "OPTIONS, POST")
-        async with client.session.post(client.base + "/v2x") as response:
-            assert (response.status, response.content_type) == (404, "application/a2a+json")
+        for path in ("/v1", "/tasks", "/.x", "/v2/x"):  # which are nobody's names, or no root
+            async with client.session.post(client.base + path) as response:
+                assert (response.status, response.content_type) in {
+                    (404, "application/a2a+json"),
+                    (405, "application/a2a+json"),
+                }
 
 
 @pytest.mark.req("LRES-01", "TENA-02")

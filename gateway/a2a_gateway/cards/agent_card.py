@@ -19,7 +19,7 @@ import orjson
 from aiohttp import hdrs, web
 
 from a2a_gateway.http.cors import ANYBODY
-from a2a_gateway.http.replies import Reply
+from a2a_gateway.http.replies import HeaderPairs, Reply
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect, Memo
 from a2a_server.protocol.errors import major_minor, version_not_supported
@@ -74,13 +74,15 @@ class Legacy:
 
 
 class CardWriter:
-    """Writes cards, and keeps those that were written recently."""
+    """Writes cards, and keeps those that were written recently, but for tenants': see `is_tenants`."""
 
     def __init__(self, write: Callable[[pb.AgentCard], CardMembers]) -> None:
         self._write = write
         self._memo = Memo(_MEMO_BYTES)
 
     def __call__(self, card: pb.AgentCard) -> bytes:
+        if is_tenants(card):
+            return orjson.dumps(self._write(card))
         key = type(card), card.SerializeToString()
         return self._memo.get(key) or self._memo.put(key, orjson.dumps(self._write(card)))
 
@@ -120,8 +122,8 @@ class Cards:
     form: CardForm = "auto"
     legacy: Legacy | None = None
     """Writes the forms of 0.3; None if 0.3 is not served."""
-    tenants: Collection[str] = ()
-    """The tenants that have a path of their own for 0.3."""
+    tenants: bool = False
+    """Whether tenants have a path of their own for 0.3."""
     vary: Sequence[str] = ()
     """The request headers that a card's URLs depend on."""
     _since: dict[str, int] = field(default_factory=dict, init=False)
@@ -147,7 +149,7 @@ class Cards:
 
     def _old_doors(self, base: str, tenant: str) -> Sequence[pb.AgentInterface]:
         """Return the interfaces of 0.3, whose clients can give a tenant only in the URL (CONF-50)."""
-        if self.legacy is None or (tenant and tenant not in self.tenants):
+        if self.legacy is None or (tenant and not self.tenants):
             return ()
         return old_doors_at(base, tenant)
 
@@ -164,18 +166,18 @@ class Cards:
         legacy = self.legacy if any(map(is_old, card.supported_interfaces)) else None
         form = form_of(asked, unasked=self.form, legacy=legacy is not None)
         if legacy is None or form == "1.0":
-            return CARD.encode_kept(card)
+            return CARD.encode(card) if is_tenants(card) else CARD.encode_kept(card)
         return legacy.both(card) if form == "both" else legacy.card_0_3(card)
 
-    def answer(self, request: web.BaseRequest, json: bytes, extra: Sequence[tuple[str, str]]) -> Reply:
+    def answer(self, request: web.BaseRequest, card: pb.AgentCard, json: bytes, extra: HeaderPairs) -> Reply:
         """Answer a request for the public card: anyone may read it, from any web page, and cache it."""
         tag = f'"{hashlib.sha256(json).hexdigest()[:32]}"'
-        since = self._known_since(tag)
+        since = None if is_tenants(card) else self._known_since(tag)
         fields = [
             *extra,
             ("ETag", tag),
             (hdrs.CACHE_CONTROL, f"public, max-age={self.max_age}"),
-            (hdrs.LAST_MODIFIED, formatdate(since, usegmt=True)),
+            *([(hdrs.LAST_MODIFIED, formatdate(since, usegmt=True))] if since is not None else ()),
             (hdrs.VARY, ", ".join((VERSION_HEADER, *self.vary))),
             *ANYBODY,
         ]
@@ -194,6 +196,14 @@ class Cards:
 def tenants_of(card: pb.AgentCard) -> Collection[str]:
     """Return the tenants of a card. Interfaces of 0.3 do not count: their tenants are hidden in the URLs."""
     return dict.fromkeys(door.tenant for door in card.supported_interfaces if not is_old(door)) or ("",)
+
+
+def is_tenants(card: pb.AgentCard) -> bool:
+    """Whether a card is for those who name a tenant.
+
+    Nothing is kept of it: its date, or a faster answer, would tell strangers that somebody has asked for it (TENA-04).
+    """
+    return any(door.tenant for door in card.supported_interfaces)
 
 
 def doors_at(base: str, tenant: str = "") -> list[pb.AgentInterface]:
@@ -222,12 +232,13 @@ def _is_http(door: pb.AgentInterface) -> bool:
     return door.protocol_binding in BINDINGS
 
 
-def _is_known(request: web.BaseRequest, tag: str, since: int) -> bool:
+def _is_known(request: web.BaseRequest, tag: str, since: int | None) -> bool:
     """Whether the client has this card. Tags compare weakly and outrank the date (RFC 9110, 13.1.2 and 13.1.3)."""
     if lines := request.headers.getall(hdrs.IF_NONE_MATCH, ()):
         tags = [text.strip().removeprefix("W/") for text in ",".join(lines).split(",")]
         return tag in tags or tags == ["*"]
     try:
-        return parsedate_to_datetime(request.headers.get(hdrs.IF_MODIFIED_SINCE, "")).timestamp() >= since
+        asked = parsedate_to_datetime(request.headers.get(hdrs.IF_MODIFIED_SINCE, "")).timestamp()
     except (ValueError, OverflowError):
         return False
+    return since is not None and asked >= since

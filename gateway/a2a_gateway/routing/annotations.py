@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from google.api import annotations_pb2, http_pb2
 from google.protobuf.descriptor import Descriptor, MethodDescriptor, ServiceDescriptor
 
-from a2a_gateway.routing.template import Template, TemplateError, begins, meet, parse
+from a2a_gateway.routing.template import Segment, Template, TemplateError, begins, meet, parse
 from a2a_gateway.routing.url_fields import UnfitError, UrlField, find
 
 ANY: Final = "*"
@@ -139,8 +139,8 @@ def _check_member(kind: Descriptor, name: str) -> None:
         raise RouteError(f'{kind.full_name} has no field "{name}"')
 
 
-Root = tuple[str, ...]
-"""The literal segments that a path begins with."""
+Root = tuple[Segment, ...]
+"""The segments that a path begins with; `*` is any."""
 
 
 class Area(NamedTuple):

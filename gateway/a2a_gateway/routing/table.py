@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_gateway.routing.annotations import ALIASES, ANY, METHODS, Alias, Route, RouteError, is_public, routes_of
-from a2a_gateway.routing.template import Template, Wild, begins, decode, decode_between_slashes
+from a2a_gateway.routing.template import Segment, Template, Wild, begins, decode, decode_between_slashes
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
 NOT_SERVED: Final = "There is nothing at this path."
@@ -111,8 +111,8 @@ class Table:
         except (LookupError, A2AError):
             return False
 
-    def under(self, roots: Collection[tuple[str, ...]]) -> Table:
-        """Return the routes that begin literally with one of these roots."""
+    def under(self, roots: Collection[tuple[Segment, ...]]) -> Table:
+        """Return the routes that begin with one of these roots."""
         return Table(route for route in self.routes if any(begins(route.template, root) for root in roots))
 
     def _advice(self, raw_path: str) -> str:
@@ -165,7 +165,7 @@ class Search:
     task". Otherwise the colon is part of the id, as in `/tasks/urn:7`.
     """
 
-    __slots__ = ("_head", "_last", "_segments", "_tail", "_verb", "_whole", "missed")
+    __slots__ = ("_dotted", "_head", "_last", "_segments", "_tail", "_verb", "_whole", "missed")
 
     def __init__(self, verb: str, segments: list[str]) -> None:
         """Take decoded segments; the path `/` has none."""
@@ -174,6 +174,7 @@ class Search:
         self._last = len(segments) - 1
         self._whole = segments[-1] if segments else ""
         self._head, _, self._tail = self._whole.rpartition(":")
+        self._dotted = bool(segments) and segments[0].startswith(".")
         self.missed: list[Verbs] = []
         """The routes that the path has under other verbs."""
 
@@ -224,7 +225,7 @@ class Search:
 
     def _take(self, ends: Mapping[str, Verbs], suffix: str) -> Route | None:
         verbs = ends.get(suffix)
-        if verbs is None:
+        if verbs is None or (self._dotted and any(map(_begins_with_tenant, verbs.values()))):
             return None
         found = verbs.get(self._verb)
         if found is None and self._verb == "HEAD":  # GET without the body
@@ -234,6 +235,11 @@ class Search:
         if found is None:
             self.missed.append(verbs)
         return found
+
+
+def _begins_with_tenant(route: Route) -> bool:
+    """Whether a path of this route begins with a name that `may_be_tenant`."""
+    return any(variable.path == "tenant" and variable.start == 0 for variable in route.template.variables)
 
 
 def wildcards(template: Template, raw_path: str) -> Sequence[str]:

@@ -48,8 +48,9 @@ class Template:
     """The custom verb, without its colon: `cancel`."""
 
 
-def begins(template: Template, root: tuple[str, ...]) -> bool:
-    return template.segments[: len(root)] == root
+def begins(template: Template, root: tuple[Segment, ...]) -> bool:
+    """Whether a template begins with these segments; `*` among them is any."""
+    return all(wanted in {mine, Wild.ONE} for mine, wanted in zip_longest(template.segments[: len(root)], root))
 
 
 def meet(one: Template, other: Template) -> bool:

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from multidict import CIMultiDict
 from structlog.testing import capture_logs
 
-from a2a_gateway.cards.agent_card import Cards, Legacy, doors_at, old_doors_at
+from a2a_gateway.cards.agent_card import Cards, CardWriter, Legacy, doors_at, old_doors_at
 from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
 from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
@@ -115,13 +115,14 @@ def test_json_rpc_of_0_3_has_the_main_url_and_no_url_has_two_transports(base: st
 
 
 def test_clients_of_0_3_find_a_tenant_in_the_url() -> None:
-    """If it is one that has a path of its own."""
+    """If they have paths of their own."""
     doors = [
         pb.AgentInterface(url=f"{tenant or 'a'}:1", protocol_binding="GRPC", protocol_version="1.0", tenant=tenant)
         for tenant in ("", "north", "south")
     ]
-    found = [door for door in shown(*doors, legacy=LEGACY, tenants={"north"}) if door.protocol_version == "0.3"]
-    assert found == [*OLD_OURS, *old_doors_at(f"{BASE}/north")]
+    for tenants, named in ((True, ("north", "south")), (False, ())):
+        found = [door for door in shown(*doors, legacy=LEGACY, tenants=tenants) if door.protocol_version == "0.3"]
+        assert found == [*OLD_OURS, *(door for name in named for door in old_doors_at(f"{BASE}/{name}"))]
 
 
 # -- forms
@@ -165,7 +166,7 @@ def ask(*pairs: tuple[str, str]) -> Any:
 
 JSON = b'{"name":"A"}'
 CARDS = Cards(base=BASE, max_age=60)
-FIRST = CARDS.answer(ask(), JSON, ())
+FIRST = CARDS.answer(ask(), card(), JSON, ())
 TAG = dict(FIRST.headers)["ETag"]
 SINCE = dict(FIRST.headers)["Last-Modified"]
 
@@ -202,7 +203,7 @@ def test_anybody_may_keep_the_card_for_a_while() -> None:
     ],
 )
 def test_who_has_it_already_gets_no_copy(pairs: list[tuple[str, str]], known: bool) -> None:  # noqa: FBT001
-    answer = CARDS.answer(ask(*pairs), JSON, [("A2A-Extensions", "urn:x")])
+    answer = CARDS.answer(ask(*pairs), card(), JSON, [("A2A-Extensions", "urn:x")])
     assert (answer.status, answer.body) == ((304, b"") if known else (200, JSON))
     fields = dict(answer.headers)
     assert fields["ETag"] == TAG
@@ -211,13 +212,13 @@ def test_who_has_it_already_gets_no_copy(pairs: list[tuple[str, str]], known: bo
 
 @pytest.mark.req("CACH-02")
 def test_another_card_has_another_tag() -> None:
-    assert dict(CARDS.answer(ask(), b'{"name":"B"}', ()).headers)["ETag"] != TAG
+    assert dict(CARDS.answer(ask(), card(), b'{"name":"B"}', ()).headers)["ETag"] != TAG
 
 
 def test_cards_that_nobody_asks_for_again_are_forgotten() -> None:
     cards = Cards(base=BASE, max_age=60)
     for number in range(1000):
-        cards.answer(ask(), b'{"name":"%d"}' % number, ())
+        cards.answer(ask(), card(), b'{"name":"%d"}' % number, ())
     assert len(cards._since) <= 256  # noqa: SLF001 - there is no other way to see it
 
 
@@ -322,3 +323,19 @@ def test_members_of_another_version_are_no_fault_and_strange_ones_are_named(tmp_
         assert read_card(str(path)).name == "Filed"
     (entry,) = logs
     assert (entry["event"], entry["members"]) == ("gateway.card_members_unknown", ["iconURL", "newMember"])
+
+
+@pytest.mark.req("TENA-04")
+def test_nothing_is_kept_of_a_tenants_card() -> None:
+    """It would be there sooner the second time, and strangers could fill the place with names."""
+    written = []
+
+    def write(shown: pb.AgentCard) -> dict[str, str]:
+        written.append(shown)
+        return {"name": shown.name}
+
+    writer, plain = CardWriter(write), card()
+    theirs = card(pb.AgentInterface(url="a:1", protocol_binding="GRPC", protocol_version="1.0", tenant="north"))
+    for _ in range(3):
+        assert writer(plain) == writer(theirs)
+    assert len(written) == 4

@@ -232,7 +232,6 @@ COLLISIONS = [
     ("GET", "/tasks/extendedAgentCard", "GetTask", {"id": "extendedAgentCard"}),
     ("GET", "/tasks/tasks/tasks", "GetTask", {"tenant": "tasks", "id": "tasks"}),  # no plain route has this shape
     ("GET", "/v1/tasks", "ListTasks", {"tenant": "v1"}),
-    ("GET", "/.well-known/tasks", "ListTasks", {"tenant": ".well-known"}),
 ]
 
 
@@ -242,6 +241,15 @@ def test_fixed_routes_come_before_tenants(
     services: Sequence[ServiceDescriptor], verb: str, path: str, method: str, captures: dict[str, str]
 ) -> None:
     assert found(Table.of(services).match(verb, path)) == (method, captures)
+
+
+@pytest.mark.req("CONF-49", "TENA-07")
+def test_a_name_that_begins_with_a_dot_is_no_tenants(table: Table) -> None:
+    for path in ("/.well-known/.well-known/agent-card.json", "/.x/tasks", "/%2Ex/tasks/t", "/.x/message:send"):
+        assert not table.has(path)
+        for verb in ("GET", "HEAD", "POST"):
+            with pytest.raises(Unknown):
+                table.match(verb, path)
 
 
 SCRATCH = [

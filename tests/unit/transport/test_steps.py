@@ -14,7 +14,7 @@ from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline
-from a2a_server.transport.steps import RESERVED, CallRules, Extensions, Tenants, standard
+from a2a_server.transport.steps import CallRules, Extensions, Tenants, standard
 from tests.unit.transport.doors import Door, Refusal, Seen, open_door, refused
 
 Lines = list[tuple[str, str]]
@@ -228,15 +228,18 @@ async def test_foreign_and_unknown_tenants_are_refused_alike() -> None:
     assert foreign == unknown == unbound == none
 
 
-@pytest.mark.parametrize("tenant", ["x" * 256, "a\x00b"])
+@pytest.mark.parametrize("tenant", ["x" * 256, "a\x00b", ".x"])
 async def test_a_tenant_that_no_store_could_keep_is_refused(tenant: str) -> None:
     async with open_door() as door:
         answer = await refused(lambda: get(door, [], tenant=tenant))
     assert list(answer.fields) == ["tenant"]
 
 
+HIDDEN = ("tasks", "v1", "extendedAgentCard", ".well-known", ".x", "message:send", "message:stream")
+
+
 @pytest.mark.req("TENA-07")
-@pytest.mark.parametrize("name", [*sorted(RESERVED), "a/b", "a\nb", "x" * 256])
+@pytest.mark.parametrize("name", [*HIDDEN, "a/b", "a\nb", "x" * 256])
 def test_tenants_that_routes_would_shadow_cannot_be_configured(name: str) -> None:
     with pytest.raises(ValueError, match="tenant"):
         Tenants(frozenset({name}))

@@ -123,7 +123,8 @@ class DraftRest:
             return await self.speech.stream(ask, frames.LINES if kind == NDJSON else frames.REST)
         told = await self.speech.answer(ask)
         if public:
-            return calls.cards.answer(request, told.json, told.headers)
+            assert isinstance(told.message, a2a_pb2.AgentCard)  # noqa: S101 - all that can be discovered
+            return calls.cards.answer(request, told.message, told.json, told.headers)
         done = isinstance(told.message, Empty)
         return Reply(told.json, kind, told.headers, status=HTTPStatus.NO_CONTENT if done else HTTPStatus.OK)
 

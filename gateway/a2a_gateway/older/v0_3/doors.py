@@ -1,18 +1,18 @@
 """Where older versions are served: 0.3 under /v1 and behind its tenants, and the cards of 0.2.
 
-0.3 is beside 1.0, under /v1, and behind the tenants that the settings name (LRES-01, CONF-50). Clients of 0.2 look for
-cards at the routes of OldDiscovery, which are answered in the form of 0.3 (LOLD-01, -02).
+0.3 is beside 1.0, under /v1, and, if the settings list tenants, behind every name that a tenant could have (LRES-01,
+CONF-50, TENA-04). Clients of 0.2 look for cards at the routes of OldDiscovery, which are answered in the form of 0.3
+(LOLD-01, -02).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import quote
 
 from aiohttp import hdrs, web
 from google.protobuf.descriptor import MethodDescriptor
@@ -34,21 +34,20 @@ from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind
 from a2a_gateway.requests.headers import HeaderMap, accepted_types, plain_answer_type
 from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
+from a2a_gateway.routing.template import decode
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.codec import Codec
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import EXTENSIONS as EXTENSIONS_OF_1_0
-from a2a_server.protocol.names import JSON, OLD_EXTENSIONS, SPOKEN, VERSION
+from a2a_server.protocol.names import JSON, OLD_EXTENSIONS, SPOKEN, VERSION, may_be_tenant
 from a2a_server.protocol.v0_3 import words
 from a2a_server.protocol.v0_3.json import Spelling, kind_json, proto_json
 from a2a_server.protocol.v0_3.words import Words, renamed
 
 _POST = ("OPTIONS", "POST")
-_OF_TENANTS = re.compile(rf"/(?!tasks/)[^/]+{rest.PREFIX}.*").fullmatch
-"""Behind /tasks/ are those of 1.0, whose task may well be called v1."""
-
+_OF_TENANT = re.compile(rf"/([^/]+)(/?|{rest.PREFIX}.*)").fullmatch
 
 Serve = Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
 """Answers a request that has this query; what is wrong with it is raised."""
@@ -84,36 +83,44 @@ def posted(serve: Serve, refusal: Refusal, posted_refusal: Callable[[Exception, 
 class OldDoors:
     """REST and JSON-RPC of 0.3."""
 
-    def __init__(self, calls: Calls, cards: Legacy, tenants: Iterable[str] = ()) -> None:
+    def __init__(self, calls: Calls, cards: Legacy, *, tenants: bool = False) -> None:
         waits = cards.options.wait != "never"
         self.jsonrpc = OldJsonRpc(_jsonrpc(calls, cards, waits=waits))
         """Serves at the URL of 1.0, too."""
         spellings = _rest(calls, cards, waits=waits)
         self.table = rest.routes()
         self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
-        self._tenants = {f"/{quote(tenant, safe='')}": tenant for tenant in tenants}
-        self.prefixes = (rest.PREFIX, *(f"{root}/" for root in self._tenants))
-        """The beginnings of all its paths, and of some others; JSON-RPC has the roots of tenants, too."""
+        self._tenants = tenants
         self.refusal = self._rest.refusal
 
     def at(self, path: str) -> Place | None:
         if path.startswith(rest.PREFIX):
             return self._place(path, "")
-        root = f"/{path[1:].partition('/')[0]}"
-        if (tenant := self._tenants.get(root)) is None:
+        tenant, inner = _named(path) if self._tenants else ("", "")
+        if not tenant:
             return None
-        inner = path.removeprefix(root)
         if inner in {"", "/"}:  # CONF-70
             return posted(partial(self.jsonrpc, tenant=tenant), self._rest.refusal, self.jsonrpc.refusal)
-        return self._place(inner, tenant) if inner.startswith(rest.PREFIX) else None
+        return self._place(inner, tenant)
 
     def is_meant(self, path: str) -> bool:
-        """Whether a path where nothing is looks like one of a tenant's, who then is none."""
-        return _OF_TENANTS(path) is not None
+        """Whether a path where nothing is looks like one of a tenant's, where there are none."""
+        return _named(path)[1].startswith(rest.PREFIX)
 
     def _place(self, path: str, tenant: str) -> Place:
         serve = partial(self._rest, path=path, tenant=tenant)
         return Place(serve, self._rest.refusal, partial(self._rest.table.verbs, path))
+
+
+def _named(path: str) -> tuple[str, str]:
+    """The name in a path of a tenant's, be there such a tenant or not, and what follows; empty in any other path."""
+    if (found := _OF_TENANT(path)) is None:
+        return "", ""
+    try:
+        name = decode(found[1])
+    except ValueError:
+        return "", ""
+    return (name, found[2]) if may_be_tenant(name) else ("", "")
 
 
 # -- each spelling, with calls of its own
@@ -228,7 +235,7 @@ class OldCards:
         if method is not _PUBLIC:
             return Reply(told.json, kind, told.headers)
         assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
-        return calls.cards.answer(request, self.speech.card(told.message), told.headers)
+        return calls.cards.answer(request, told.message, self.speech.card(told.message), told.headers)
 
     def _refusal(self, error: Exception) -> Reply:
         if isinstance(error, WrongVerb):
