@@ -23,8 +23,8 @@ CALLERS = {"nobody": "", "a wrong credential": "Bearer wrong", "of another tenan
 TENANTS = list(OWNERS.values())
 DRAFT = {"profiles": ["draft"]}
 
-# As long as each other, because answers say how long they are.
-PAIRS = [("north", "ghost"), ("b co", "x co")]
+# Names as long as each other, because answers say how long they are.
+ASKED = [*((caller, "north", "ghost") for caller in CALLERS), ("of another tenant", "b co", "x co")]
 
 
 def credentials() -> dict[str, object]:
@@ -59,8 +59,7 @@ async def port(server: Server, request: pytest.FixtureRequest) -> AsyncIterator[
 
 
 @pytest.mark.req("TENA-04", "AUTZ-02", "AUTZ-03")
-@pytest.mark.parametrize(("known", "unknown"), PAIRS)
-@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize(("caller", "known", "unknown"), ASKED)
 async def test_over_http_a_forbidden_tenant_is_like_one_that_nobody_has(
     port: int, caller: str, known: str, unknown: str
 ) -> None:
