@@ -74,11 +74,8 @@ MEMBERS_URI: Final = "urn:a2a-server:input-request-members:v1"
 COMPAT: Final = "x-a2a-compat"
 """Where 0.3 keeps what only 1.0 has room for."""
 
-# Tenants.
-_FIXED: Final = frozenset({"tasks", "v1", "extendedAgentCard", "message:send", "message:stream"})
-"""First segments of the plain routes: as `/{tenant}/…` these names would never be reached (CONF-49)."""
-
 
 def may_be_tenant(name: str) -> bool:
-    """Whether a path may have it for a tenant's. Names that begin with a dot are for paths such as /.well-known."""
-    return name not in _FIXED and not name.startswith(".")
+    """Whether a path may begin with it as a tenant's name, and not as with a segment of its own (CONF-49)."""
+    taken = name in {"tasks", "v1", "extendedAgentCard", "message:send", "message:stream"}
+    return not taken and not name.startswith(".")
