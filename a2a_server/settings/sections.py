@@ -23,11 +23,11 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from a2a_server.domain.hosts import NAT64_LENGTHS, Addresses, HostList, Network
+from a2a_server.domain.hosts import NAT64_LENGTHS, Addresses, HostList
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.push_options import Patience
 from a2a_server.protocol.names import API_KEY
-from a2a_server.protocol.options import NameList, network_of, split, wrong
+from a2a_server.protocol.options import NameList, Networks, all_are, network_of, split, wrong
 from a2a_server.transport.certificates import certificates_fault
 
 _HASH = re.compile("sha256:[0-9a-f]{64}").fullmatch
@@ -111,22 +111,9 @@ class Auth(CredentialLists):
         return self.tokens + self.api_keys
 
 
-def _network(text: str) -> Network:
-    try:
-        return network_of(text)
-    except ValueError:
-        raise ValueError(f"{text[:80]!r}: must be an address or a network, such as 10.1.0.0/16") from None
-
-
-def _networks(texts: Sequence[str]) -> list[Network]:
-    return [_network(text) for text in texts]
-
-
-def _prefixes(texts: Sequence[str]) -> list[IPv6Network]:
-    found = [one for one in _networks(texts) if isinstance(one, IPv6Network) and one.prefixlen in NAT64_LENGTHS]
-    if len(found) < len(texts):
-        raise ValueError("must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits, such as 2001:db8:64::/96")
-    return found
+def _prefix(text: str) -> IPv6Network | None:
+    found = network_of(text)
+    return found if isinstance(found, IPv6Network) and found.prefixlen in NAT64_LENGTHS else None
 
 
 def _checked(read: Callable[[Sequence[str]], object]) -> AfterValidator:
@@ -140,8 +127,9 @@ def _checked(read: Callable[[Sequence[str]], object]) -> AfterValidator:
 
 
 Hosts = Annotated[NameList, _checked(HostList.of)]
-Networks = Annotated[NameList, _checked(_networks)]
-Prefixes = Annotated[NameList, _checked(_prefixes)]
+Prefixes = Annotated[
+    NameList, all_are(_prefix, "must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits: 2001:db8:64::/96")
+]
 Ports = Annotated[NameList, _checked(ports_of)]
 Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]
 
@@ -201,9 +189,10 @@ class Push(Patience):
 
     @property
     def policy(self) -> Policy:
-        allow, deny = _networks(self.allow_networks), _networks(self.deny_networks)
+        allow, deny = map(network_of, self.allow_networks), map(network_of, self.deny_networks)
+        prefixes = filter(None, map(_prefix, self.nat64_prefixes))
         return Policy(
-            addresses=Addresses.of(allow, deny, _prefixes(self.nat64_prefixes), loopback=self.allow_loopback),
+            addresses=Addresses.of(allow, deny, prefixes, loopback=self.allow_loopback),
             allow_hosts=HostList.of(self.allow_hosts),
             deny_hosts=HostList.of(self.deny_hosts),
             https_only=self.https_only,

@@ -7,7 +7,7 @@ import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -183,7 +183,8 @@ def test_files_of_other_versions_are_left_to_their_servers(tmp_path: Path) -> No
     known = max(schema.migrations())
     for version, advice in ((known - 1, "Start this server once"), (known + 1, "Use the server that wrote it")):
         path.unlink(missing_ok=True)
-        schema.connect_writer(path).close()
+        with ExitStack() as held:
+            schema.connect_writer(path, held)
         with closing(sqlite3.connect(path)) as other:
             other.execute(f"PRAGMA user_version = {version}")
         done = command("push", "list", cwd=tmp_path)
@@ -236,7 +237,7 @@ def page(url: str) -> Any:
         ("SECRET_KEYS", "c2hvcnQ=", "push.secret_keys[0] must be 32 bytes in base64"),
         ("SECRET_KEYS", "file:nowhere", "push.secret_keys (environment): the file 'nowhere' cannot be read"),
         ("PORTS", "443,nine", "push.ports = '443,nine' (environment): 'nine': must be a port"),
-        ("ALLOW_NETWORKS", "10.0.0.0/99", "push.allow_networks = '10.0.0.0/99' (environment): '10.0.0.0/99': must be"),
+        ("ALLOW_NETWORKS", "10.0.0.0/99", "push.allow_networks = '10.0.0.0/99' (environment): must be addresses"),
         ("NAT64_PREFIXES", "64:ff9b::/97", "must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits"),
         ("NAT64_PREFIXES", "10.0.0.0/32", "must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits"),
         ("DENY_HOSTS", "a b", "push.deny_hosts = 'a b' (environment): 'a b': must name a host"),

@@ -11,6 +11,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,8 @@ async def chunk(author: Author) -> str:
 async def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[sqlite3.Connection] = []
 
-    def remember(path: Path) -> sqlite3.Connection:
-        opened.append(connect(path))
+    def remember(path: Path, held: ExitStack) -> sqlite3.Connection:
+        opened.append(connect(path, held))
         return opened[0]
 
     connect = schema.connect_writer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -44,7 +44,8 @@ def run(path: Path, *statements: str) -> None:
 
 def test_a_commit_waits_for_the_disk_itself(path: Path) -> None:
     """What no kill -9 can show: a power cut loses nothing either."""
-    with closing(schema.connect_writer(path)) as connection:
+    with ExitStack() as held:
+        connection = schema.connect_writer(path, held)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
 

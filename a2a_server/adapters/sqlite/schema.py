@@ -78,21 +78,17 @@ def _lock(descriptor: int) -> None:
     fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _FREE_BYTE)
 
 
-def connect_writer(path: Path) -> sqlite3.Connection:
-    """The connection that writes, to a file that has the schema of this version."""
-    with refusing(path):
-        # Opened in one thread, then used by two others, never at the same time.
-        connection = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA cache_size = -16384")
-            _check_owner(connection, path)
-            connection.executescript(_DURABLE)
-            _check_mode(connection, path)
-            migrate(connection, path, migrations())
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+def connect_writer(path: Path, held: ExitStack) -> sqlite3.Connection:
+    """The connection that writes, to a file that has the schema of this version. `held` closes it."""
+    # Opened in one thread, then used by two others, never at the same time.
+    connection = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
+    held.callback(connection.close)
+    connection.execute("PRAGMA cache_size = -16384")
+    _check_owner(connection, path)
+    connection.executescript(_DURABLE)
+    _check_mode(connection, path)
+    migrate(connection, path, migrations())
+    return connection
 
 
 def connect_reader(path: Path, *, timeout: float) -> sqlite3.Connection:

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -48,7 +48,7 @@ class SqliteStore:
     def _open(self, loop: asyncio.AbstractEventLoop) -> None:
         with schema.refusing(self._path), ExitStack() as undo:
             descriptor = schema.acquire(self._path, undo)
-            connection = undo.enter_context(closing(schema.connect_writer(self._path)))
+            connection = schema.connect_writer(self._path, undo)
             tasks.make_secret(connection)
             push.unclaim(connection)
             files = OpenFiles(self._path, descriptor)

@@ -25,37 +25,25 @@ _CARD_VERSION: Final = "0.3.0"
 _IS_LEGACY: Final = re.compile(r"0\.3(\.\d+)?").fullmatch
 
 
+_ELSEWHERE: Final = "supported_interfaces", "security_requirements", "signatures", "icon_url"
+"""Members of a card that have other numbers in 0.3, or other types."""
+
+
 def downgrade(card: pb.AgentCard, options: LegacyOptions = LEGACY_DEFAULT) -> v03.AgentCard:
     """Make the 0.3 form; VERSION_NOT_SUPPORTED if no interface speaks it."""
-    legacy = v03.AgentCard(
-        name=card.name,
-        description=card.description,
-        version=card.version,
-        default_input_modes=card.default_input_modes,
-        default_output_modes=card.default_output_modes,
-        documentation_url=card.documentation_url,
-        icon_url=card.icon_url,
-        supports_authenticated_extended_card=card.capabilities.extended_agent_card,
-    )
+    alike = pb.AgentCard()
+    alike.CopyFrom(card)
+    for member in _ELSEWHERE:
+        alike.ClearField(member)
+    legacy = v03.AgentCard()
+    carry(alike, legacy)
+    legacy.capabilities.SetInParent()  # 0.3 requires them
+    legacy.icon_url = card.icon_url
+    legacy.supports_authenticated_extended_card = card.capabilities.extended_agent_card
     _add_interfaces(legacy, card, options)
-    if card.HasField("provider"):
-        carry(card.provider, legacy.provider)
-    _downgrade_capabilities(legacy.capabilities, card.capabilities)
-    for name, scheme in card.security_schemes.items():
-        carry(scheme, legacy.security_schemes[name])
     for requirement in card.security_requirements:
         carry(requirement, legacy.security.add())
-    for skill in card.skills:
-        carry(skill, legacy.skills.add())
     return legacy
-
-
-def _downgrade_capabilities(legacy: v03.AgentCapabilities, capabilities: pb.AgentCapabilities) -> None:
-    """Present in any case: 0.3 requires them."""
-    legacy.streaming = capabilities.streaming
-    legacy.push_notifications = capabilities.push_notifications
-    for extension in capabilities.extensions:
-        carry(extension, legacy.extensions.add())
 
 
 def carry(source: Message, target: Message) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import grpc
@@ -16,7 +17,7 @@ from grpc_health.v1 import health_pb2
 
 from a2a_gateway.channel.call_failures import ABSENT, garbled, pairs, pauses, refusal_of
 from a2a_gateway.channel.channel_stream import ChannelStream, StreamRequest
-from a2a_gateway.channel.endings import EndCheck
+from a2a_gateway.channel.endings import is_end
 from a2a_gateway.channel.endpoints import Endpoint, Endpoints
 from a2a_gateway.channel.event_numbers import EventNumbers
 from a2a_gateway.upstream import Answer, CallContext, MetadataPairs, UpstreamAnswer, is_read
@@ -46,7 +47,7 @@ class ChannelUpstream:
     def __init__(self, options: ChannelOptions, *, keep_open_on_input: bool = False) -> None:
         """`keep_open_on_input`: whether the upstream keeps streams open when a task asks for input."""
         self._options = options
-        self._end_check = EndCheck(keep_open_on_input=keep_open_on_input)
+        self._end_check = partial(is_end, keep_open_on_input=keep_open_on_input)
         self._endpoints = Endpoints(options)
         self._streams: set[ChannelStream] = set()
         self._ready = False

@@ -34,26 +34,24 @@ class FinalBatch(tuple[NumberedItem, ...]):
     ends: Final = True
 
 
-class EndCheck:
-    """Tells whether a stream ends with an item, as far as the item shows it."""
+EndCheck = Callable[[NumberedItem], bool | None]
+"""Tells whether a stream ends with an item; None when only what follows can tell."""
 
-    def __init__(self, *, keep_open_on_input: bool) -> None:
-        self._open = _OPEN | {pb.TASK_STATE_INPUT_REQUIRED} if keep_open_on_input else _OPEN
 
-    def of(self, item: NumberedItem) -> bool | None:
-        """Return None when only what follows can tell: a waiting task may have more messages to work on."""
-        if not item.wire.startswith(_STATUS):
-            return False
-        try:
-            update = pb.StreamResponse.FromString(item.wire).status_update
-        except DecodeError:
-            raise garbled(pb.StreamResponse.DESCRIPTOR.full_name) from None
-        state = update.status.state
-        if state in _OVER:
-            return True
-        if state in self._open or (state == pb.TASK_STATE_AUTH_REQUIRED and not _in_band(update)):
-            return False
-        return None
+def is_end(item: NumberedItem, *, keep_open_on_input: bool) -> bool | None:
+    """As far as the item shows it: a waiting task may have more messages to work on."""
+    if not item.wire.startswith(_STATUS):
+        return False
+    try:
+        update = pb.StreamResponse.FromString(item.wire).status_update
+    except DecodeError:
+        raise garbled(pb.StreamResponse.DESCRIPTOR.full_name) from None
+    state = update.status.state
+    if state in _OVER:
+        return True
+    if state in _OPEN or (keep_open_on_input and state == pb.TASK_STATE_INPUT_REQUIRED):
+        return False
+    return False if state == pb.TASK_STATE_AUTH_REQUIRED and not _in_band(update) else None
 
 
 def _in_band(update: pb.TaskStatusUpdateEvent) -> bool:
@@ -81,7 +79,7 @@ class BatchReader:
         if wire is None:
             return None
         item = self._item_of(wire)
-        ends = False if self._end_check is None else self._end_check.of(item)
+        ends = False if self._end_check is None else self._end_check(item)
         return FinalBatch((item,)) if (await self._is_over() if ends is None else ends) else (item,)
 
     async def soon(self, seconds: float) -> Sequence[NumberedItem] | None:

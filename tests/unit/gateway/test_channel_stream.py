@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import grpc
 import pytest
 
 from a2a_gateway.channel import channel_stream, endings
-from a2a_gateway.channel.endings import IN_BAND_KEY, BatchReader, EndCheck, FinalBatch
+from a2a_gateway.channel.endings import IN_BAND_KEY, BatchReader, FinalBatch, is_end
 from a2a_gateway.channel.event_numbers import EventNumbers, NumberedItem
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
@@ -301,7 +302,7 @@ def test_an_event_tells_the_end_or_leaves_it_open_or_rules_it_out(
     keep_open: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     item = status(state, **metadata)
-    tells = EndCheck(keep_open_on_input=keep_open).of(item)
+    tells = is_end(item, keep_open_on_input=keep_open)
     closes = events.closes_stream(pb.StreamResponse.FromString(item.wire), keep_open_on_input=keep_open)
     if state == pb.TASK_STATE_UNSPECIFIED:
         assert tells is None  # nobody knows what it means; the end of the stream does tell
@@ -325,12 +326,12 @@ def test_it_knows_the_servers_mark() -> None:
     ],
 )
 def test_what_has_no_place_for_it_is_not_looked_at(item: pb.StreamResponse) -> None:
-    assert EndCheck(keep_open_on_input=False).of(NumberedItem(1, item.SerializeToString())) is False
+    assert is_end(NumberedItem(1, item.SerializeToString()), keep_open_on_input=False) is False
 
 
 def test_what_is_no_event_is_the_upstreams_fault() -> None:
     with pytest.raises(A2AError) as caught:
-        EndCheck(keep_open_on_input=False).of(NumberedItem(0, status(pb.TASK_STATE_COMPLETED).wire[:-1]))
+        is_end(NumberedItem(0, status(pb.TASK_STATE_COMPLETED).wire[:-1]), keep_open_on_input=False)
     assert "well-formed lf.a2a.v1.StreamResponse" in caught.value.message
 
 
@@ -349,7 +350,7 @@ class Call:
         return found
 
     def batches(self) -> BatchReader:
-        return BatchReader(self, lambda wire: NumberedItem(0, wire), EndCheck(keep_open_on_input=False))
+        return BatchReader(self, lambda wire: NumberedItem(0, wire), partial(is_end, keep_open_on_input=False))
 
 
 async def following(batches: BatchReader) -> Sequence[NumberedItem]:
