@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
@@ -17,39 +18,25 @@ from a2a_server.ports.records import ARTIFACT, Lease, StoredTurn, TaskHead, Writ
 from a2a_server.ports.store import StoredTask
 
 
+@dataclass(slots=True, eq=False)
 class TaskRow:
     """One task."""
 
-    __slots__ = (
-        "artifacts",
-        "configs",
-        "epoch",
-        "head",
-        "lease",
-        "scope",
-        "shelved",
-        "state",
-        "task_id",
-        "turns",
-        "wires",
-    )
-
-    def __init__(self, scope: Scope, task_id: str, head: TaskHead) -> None:
-        self.scope = scope
-        self.task_id = task_id
-        self.head = head
-        self.wires: list[bytes] = []
-        """The log: entry n is at index n - 1."""
-        self.artifacts = b""
-        self.shelved = 0
-        """Entries up to this number change nothing about `artifacts`."""
-        self.epoch = 0
-        self.lease: Lease | None = None
-        self.turns: dict[int, StoredTurn] | None = None
-        """None when there are none, as in most tasks; that saves memory and garbage collection."""
-        self.state = b""
-        self.configs: dict[str, ConfigRow] | None = None
-        """None as above."""
+    scope: Scope
+    task_id: str
+    head: TaskHead
+    wires: list[bytes] = field(default_factory=list)
+    """The log: entry n is at index n - 1."""
+    artifacts: bytes = b""
+    shelved: int = 0
+    """Entries up to this number change nothing about `artifacts`."""
+    epoch: int = 0
+    lease: Lease | None = None
+    turns: dict[int, StoredTurn] | None = None
+    """None when there are none, as in most tasks; that saves memory and garbage collection."""
+    state: bytes = b""
+    configs: dict[str, ConfigRow] | None = None
+    """None as above."""
 
     @property
     def number(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -86,19 +87,17 @@ def owner_of(caller: Caller) -> str:
     return f"{caller.tenant}\n{caller.owner}" if caller.authenticated else ""
 
 
+@dataclass(slots=True, eq=False)
 class Seat:
     """A turn's place in the queue. It may be left early."""
 
-    __slots__ = ("arrival", "canceled", "left", "owner", "wake")
-
-    def __init__(self, arrival: int, owner: str, wake: Callable[[], None]) -> None:
-        self.arrival = arrival
-        self.owner = owner
-        self.wake = wake
-        """Called when the wait is over."""
-        self.left = False
-        self.canceled = False
-        """Whether it was given up, and no slot was taken."""
+    arrival: int
+    owner: str
+    wake: Callable[[], None]
+    """Called when the wait is over."""
+    left: bool = False
+    canceled: bool = False
+    """Whether it was given up, and no slot was taken."""
 
 
 class Slots:
