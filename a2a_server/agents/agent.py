@@ -27,7 +27,6 @@ _Function = TypeVar("_Function", bound=SkillFunction)
 _ExtendCard = TypeVar("_ExtendCard", bound=ExtendCard)
 
 _WHOLE = (*EVENTS, pb.Message, pb.Artifact)
-_TEXT = (TEXT,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,8 @@ class Agent:
         provider: pb.AgentProvider | None = None,
         documentation_url: str | None = None,
         icon_url: str | None = None,
-        default_input_modes: Sequence[str] = _TEXT,
-        default_output_modes: Sequence[str] = _TEXT,
+        default_input_modes: Sequence[str] = (),
+        default_output_modes: Sequence[str] = (TEXT,),
         streaming: bool = True,
         extensions: Sequence[Extension] = (),
         extended: ExtendCard | None = None,

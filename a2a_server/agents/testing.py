@@ -15,6 +15,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.agent import Saved
 from a2a_server.agents.parts import Content, JsonValue, as_message, to_python, to_struct
 from a2a_server.domain.input_requests import UNDECLARED, InputRequest, open_request
+from a2a_server.domain.media_types import check_content_types, input_modes, modes_of
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import trace_of
 from a2a_server.ports.agent import SKILL_KEY, AgentPort, InvalidAgentResponse, TurnRequest
@@ -152,6 +153,9 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     active = frozenset(extensions)
     if faults := agent.check(request, active):
         refuse(faults)
+    modes = input_modes(agent.card)
+    named = request.metadata.fields.get(SKILL_KEY)
+    check_content_types(request, modes.get(None if named is None else named.string_value, modes[""]))
     turn = (
         replace(again.request, view=lambda: again.task, state=again.blob, rerun=True, plan=None)
         if again is not None
@@ -167,7 +171,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
             caller=caller,
             tenant=tenant,
             extensions=active,
-            accepted_output_modes=tuple(accepted_output_modes),
+            accepted_output_modes=modes_of(accepted_output_modes),
             trace=trace_of({name: (value,) for name, value in (trace or {}).items()}),
         )
     )

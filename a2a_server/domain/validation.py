@@ -12,7 +12,6 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.checkers import required_violations
 from a2a_server.domain.free_form import readable
-from a2a_server.domain.media_types import media_range_fault
 from a2a_server.protocol.errors import Violation, refuse
 
 MAX_ID: Final = 256
@@ -78,11 +77,7 @@ def is_plain(request: pb.SendMessageRequest) -> bool:
 
 
 def _is_plain_configuration(configuration: pb.SendMessageConfiguration) -> bool:
-    return not (
-        configuration.accepted_output_modes
-        or configuration.HasField("task_push_notification_config")
-        or configuration.history_length < 0
-    )
+    return not (configuration.HasField("task_push_notification_config") or configuration.history_length < 0)
 
 
 def _check_message(message: pb.Message, faults: _Faults) -> None:
@@ -107,10 +102,6 @@ def _check_configuration(
 ) -> None:
     if configuration.HasField("history_length"):
         _history("configuration.history_length", configuration.history_length, faults)
-    modes = configuration.accepted_output_modes
-    _count("configuration.accepted_output_modes", len(modes), MAX_NAMES, faults)
-    for index, mode in enumerate(modes[:MAX_NAMES]):
-        _note(f"configuration.accepted_output_modes[{index}]", media_range_fault(mode), faults)
     if configuration.HasField("task_push_notification_config"):
         prefix = "configuration.task_push_notification_config."
         config = configuration.task_push_notification_config

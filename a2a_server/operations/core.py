@@ -84,7 +84,7 @@ class Core:
 
     def _operations(self, cards: CardBook, streams: TaskStreams) -> Mapping[str, Operation]:
         services, live_turns = self.services, self.live_turns
-        capabilities, sending = Capabilities(services, self.card), Sending(services, live_turns)
+        capabilities, sending = Capabilities(services, self.card, cards.agent.card), Sending(services, live_turns)
         operations: Sequence[Operation] = (
             SendMessage(services, capabilities, sending),
             SendStreamingMessage(streams, capabilities, sending),

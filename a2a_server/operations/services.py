@@ -16,7 +16,7 @@ from typing import TypeVar
 import structlog
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.media_types import check_content_types
+from a2a_server.domain.media_types import check_content_types, input_modes
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.validation import check_send, is_plain, may_exist
 from a2a_server.domain.webhooks import choose_scheme
@@ -170,14 +170,12 @@ class Services:
 class Capabilities:
     """What the card declares. Its checks come before a call has any effect."""
 
-    def __init__(self, services: Services, card: pb.AgentCard) -> None:
+    def __init__(self, services: Services, card: pb.AgentCard, own: pb.AgentCard) -> None:
+        """`own` is the part of the card that the author wrote."""
         self._services = services
         self._declared = card.capabilities
         self._results = any(extension.uri == INPUT_REQUEST_URI for extension in card.capabilities.extensions)
-        self._default_modes = tuple(card.default_input_modes)
-        self._skill_modes = {skill.id: (*self._default_modes, *skill.input_modes) for skill in card.skills}
-        self._alike = all(set(modes) == set(self._default_modes) for modes in self._skill_modes.values())
-        self._only = next(iter(self._skill_modes.values())) if len(self._skill_modes) == 1 else self._default_modes
+        self._modes = input_modes(own)
 
     def require_streaming(self) -> None:
         if not self._declared.streaming:
@@ -205,14 +203,8 @@ class Capabilities:
             desk, config = self.require_push(), request.configuration.task_push_notification_config
             choose_scheme(config, call.schemes, INLINE)
             desk.check(config, INLINE)
-        modes = self._modes(request)
+        skill = request.metadata.fields.get(SKILL_KEY)
+        modes = self._modes.get(None if skill is None else skill.string_value, self._modes[""])
         if not plain or TEXT not in modes:
             check_content_types(request, modes, results=self._results)
         return plan
-
-    def _modes(self, request: pb.SendMessageRequest) -> Sequence[str]:
-        """The media types that the agent accepts, and those that the addressed skill accepts besides."""
-        if self._alike:
-            return self._default_modes
-        named = request.metadata.fields.get(SKILL_KEY)
-        return self._only if named is None else self._skill_modes.get(named.string_value, self._default_modes)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.codec.dialect import Complaint
+from a2a_server.protocol.codec.compiler import Compiler, Function
+from a2a_server.protocol.codec.dialect import Complaint, Form, descriptor_of
 from a2a_server.protocol.codec.faults import shown
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 from a2a_server.protocol.spellings import STATE, V1_STATES, texts
@@ -17,6 +19,8 @@ from a2a_server.protocol.spellings import STATE, V1_STATES, texts
 _FROM_0_3: Final = "is A2A 0.3's; 1.0 has {}"
 _FROM_DRAFT: Final = "is the draft's; 1.0 has {}"
 _KIND: Final = "kind"
+_BLOCKING: Final = "blocking"
+_CONFIGURATION: Final = descriptor_of(pb.SendMessageConfiguration)
 _CONTENTS: Final = {"text": {"text"}, "file": {"url", "raw", "file"}, "data": {"data"}}
 """What a part of a kind has; about `file` there is a complaint of its own."""
 
@@ -35,18 +39,39 @@ def _wrong(value: Mapping[str, object]) -> str:
     return f"is A2A 0.3's and says {shown(value[_KIND])}, which this is not; 1.0 has no such member"
 
 
+def _blocking(configuration: Mapping[str, object]) -> str:
+    """A member of 0.3 that says the opposite of 1.0's, and is read where the two agree (CONF-82)."""
+    blocking = configuration[_BLOCKING]
+    if blocking is None:
+        return ""
+    if type(blocking) is not bool:
+        return "must be true or false"
+    immediately = configuration.get("returnImmediately", configuration.get("return_immediately"))
+    return "contradicts returnImmediately" if blocking is immediately else ""
+
+
+def _configuration_reader(readers: Compiler) -> Function:
+    plain = readers.plain(_CONFIGURATION)
+
+    def read(value: object, configuration: pb.SendMessageConfiguration) -> None:
+        plain(value, configuration)
+        if type(value) is dict and (blocking := value.get(_BLOCKING)) is not None:
+            configuration.return_immediately = not blocking
+
+    return read
+
+
+_INLINE: Final = '"taskPushNotificationConfig"'
 _TASK: Final = texts(_FROM_0_3, name='"id"')
 _CONFIG: Final = texts(_FROM_0_3, name='"taskId" and "id"', pushNotificationConfigId='"id", and "taskId" for the task')
 _MEMBERS_HERE: Final = dict.fromkeys(("pushNotificationConfig", "config"), "its members here")
 
 _FOREIGN: Final[Mapping[str, Mapping[str, Complaint]]] = {
     "lf.a2a.v1.SendMessageRequest": texts(_FROM_0_3, request='"message"'),
-    "lf.a2a.v1.SendMessageConfiguration": texts(
-        _FROM_0_3,
-        blocking='"returnImmediately", which is the opposite',
-        pushNotificationConfig='"taskPushNotificationConfig"',
-        pushNotification='"taskPushNotificationConfig"',
-    ),
+    _CONFIGURATION.full_name: {
+        _BLOCKING: _blocking,
+        **texts(_FROM_0_3, pushNotificationConfig=_INLINE, pushNotification=_INLINE),
+    },
     "lf.a2a.v1.Message": {
         _KIND: _kind_of_message,
         **texts(_FROM_0_3, content='"parts"', inputRequest=f"the extension {INPUT_REQUEST_URI}, in metadata"),
@@ -71,5 +96,7 @@ _FOREIGN: Final[Mapping[str, Mapping[str, Complaint]]] = {
     "lf.a2a.v1.ListTaskPushNotificationConfigsRequest": texts(_FROM_0_3, parent='"taskId"', id='"taskId"'),
 }
 
-V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=_FOREIGN))
+_FORMS: Final = {_CONFIGURATION.full_name: Form(None, _configuration_reader)}
+
+V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=_FOREIGN, forms=_FORMS))
 """Required members always written, times in milliseconds."""

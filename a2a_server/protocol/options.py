@@ -216,9 +216,9 @@ class LegacyOptions:
     where a missing value cannot be told from false."""
     raw_files: bool = False
     """Whether the bytes of files are sent as they are, as JavaScript's clients expect. Other clients expect base64."""
-    grpc_urls: bool = True
-    """Whether 0.3 cards put http:// or https:// before the address of the gRPC door, as 0.3 prescribes. Some SDKs dial
-    the text as it stands, and need the bare address."""
+    grpc_urls: bool = False
+    """Whether 0.3 cards put http:// or https:// before the address of the gRPC door, as the text of 0.3 prescribes. The
+    SDKs dial what they read as it stands, and need the bare address."""
 
     @property
     def wait_unasked(self) -> bool:

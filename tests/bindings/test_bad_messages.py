@@ -112,17 +112,6 @@ BAD: dict[str, tuple[Change, dict[str, str]]] = {
         lambda r: r.message.extensions.extend(["https://e.example"] * 101),
         {"message.extensions": "must have at most 100 elements, got 101"},
     ),
-    "output modes that are none": (
-        lambda r: r.configuration.accepted_output_modes.extend(["text/plain", "text", ""]),
-        {
-            "configuration.accepted_output_modes[1]": "must look like text/plain, image/* or */*, got 'text'",
-            "configuration.accepted_output_modes[2]": "must look like text/plain, image/* or */*, got ''",
-        },
-    ),
-    "too many output modes": (
-        lambda r: r.configuration.accepted_output_modes.extend(["text/plain"] * 101),
-        {"configuration.accepted_output_modes": "must have at most 100 elements, got 101"},
-    ),
     "values that nest too deeply": (
         _too_deep,
         dict.fromkeys(

@@ -37,7 +37,6 @@ async def test_states_are_understood_in_every_spelling() -> None:
 
 
 SENDS: dict[str, tuple[Any, str]] = {
-    "blocking": ({"message": message(), "configuration": {"blocking": False}}, "configuration.blocking"),
     "a config": (
         {"message": message(), "configuration": {"pushNotificationConfig": HOOK}},
         "configuration.pushNotificationConfig",
@@ -69,6 +68,43 @@ async def test_members_of_0_3_are_refused_and_nothing_happens(wrong: str) -> Non
             assert (told, said[:11]) == (field, "is A2A 0.3'")
         error = (await once(port, post("/", call("SendMessage", body)))).json["error"]
         assert (error["code"], violations(error["data"])) == (-32602, {field: said})
+    assert not stage.turns
+
+
+@pytest.mark.parametrize("configuration", [{"blocking": False}, {"blocking": False, "returnImmediately": True}])
+async def test_a_send_may_say_blocking(configuration: Any) -> None:
+    """003_948a34a4b58ed601.txt has it, as the opposite of `returnImmediately` (CONF-82)."""
+    async with house(Stage().agent) as server:
+        port = port_of(server)
+        body = {"message": message(), "metadata": {"skill": "hold"}, "configuration": configuration}
+        answers = [
+            (await once(port, post("/message:send", json.dumps(body).encode()))).json["task"],
+            (await once(port, post("/", call("SendMessage", body)))).json["result"]["task"],
+        ]
+        assert {task["status"]["state"] for task in answers} <= {"TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"}
+        waiting = {"message": message(), "configuration": {"blocking": True}}
+        task = (await once(port, post("/message:send", json.dumps(waiting).encode()))).json["task"]
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.req("ERRS-05", "GEN-06")
+@pytest.mark.parametrize(
+    ("configuration", "told"),
+    [
+        ({"blocking": True, "returnImmediately": True}, "contradicts returnImmediately"),
+        ({"blocking": False, "return_immediately": False}, "contradicts returnImmediately"),
+        ({"blocking": "yes"}, "must be true or false"),
+    ],
+)
+async def test_but_nothing_that_contradicts_it(configuration: Any, told: str) -> None:
+    stage = Stage()
+    body = {"message": message(), "configuration": configuration}
+    async with house(stage.agent) as server:
+        port = port_of(server)
+        answer = await once(port, post("/message:send", json.dumps(body).encode()))
+        assert (answer.status, violations(answer.json["error"]["details"])) == (400, {"configuration.blocking": told})
+        error = (await once(port, post("/", call("SendMessage", body)))).json["error"]
+        assert (error["code"], violations(error["data"])) == (-32602, {"configuration.blocking": told})
     assert not stage.turns
 
 

@@ -136,9 +136,12 @@ async def test_a_task_that_asks_for_nothing_by_id_takes_any_result(store: Store)
         assert texts(done) == ["yes"]
 
 
+TEXT_ONLY: Any = {"default_input_modes": ["text/plain"]}
+
+
 @pytest.mark.req("SEND-04")
 async def test_results_need_no_input_mode_where_the_extension_is_declared() -> None:
-    for guard, reason in ((Guard(extensions=()), "CONTENT_TYPE_NOT_SUPPORTED"), (Guard(), "")):
+    for guard, reason in ((Guard(extensions=(), **TEXT_ONLY), "CONTENT_TYPE_NOT_SUPPORTED"), (Guard(**TEXT_ONLY), "")):
         async with serving(guard.agent) as world:
             request = say(skill="plain", parts=[tool_result_part("any", 1)])
             if reason:

@@ -223,7 +223,7 @@ async def test_a_media_type_that_nobody_reads_is_refused(part: pb.Part, media_ty
 
 @pytest.mark.req("SEND-04")
 async def test_the_addressed_skill_may_read_more_than_the_agent() -> None:
-    agent = Agent("Eyes", "Looks at pictures.", "1.0.0")
+    agent = Agent("Eyes", "Looks at pictures.", "1.0.0", default_input_modes=["text"])
 
     @agent.skill(id="read", tags=["text"])
     async def read(turn: Turn) -> str:
@@ -238,6 +238,37 @@ async def test_the_addressed_skill_may_read_more_than_the_agent() -> None:
         assert texts((await world.send(say(parts=picture, skill="look"))).artifacts[0]) == ["looked"]
         refusal = await refused(world.stub.SendMessage(say(parts=picture, skill="read")))
         assert refusal.reason == "CONTENT_TYPE_NOT_SUPPORTED"
+
+
+@pytest.mark.req("SEND-04")
+async def test_an_author_who_declares_no_modes_reads_everything() -> None:
+    """The card names what most agents read (CONF-80)."""
+    agent = Agent("Eyes", "Looks at pictures.", "1.0.0")
+
+    @agent.skill(id="look", tags=["image"])
+    async def look(turn: Turn) -> str:
+        return turn.parts[0].media_type
+
+    async with serving(agent) as world:
+        task = await world.send(say(parts=[pb.Part(raw=b"png", media_type="image/png")]))
+        assert texts(task.artifacts[0]) == ["image/png"]
+        assert list(world.core.card.default_input_modes) == ["text/plain", "application/json"]
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        (["text"], ("text/plain",)),
+        (["image", "form", "application/json"], ("image/*", "application/json")),
+        (["form", ""], ()),
+        (["text/plain"] * 200, ("text/plain",) * 200),
+    ],
+)
+async def test_a_send_is_never_refused_for_the_modes_it_accepts(told: list[str], read: tuple[str, ...]) -> None:
+    async with serving(agent := echo()) as world:
+        task = await world.send(say(configuration={"accepted_output_modes": told}))
+        assert task.status.state == pb.TASK_STATE_COMPLETED
+    assert agent.requests[0].accepted_output_modes == read
 
 
 # -- direct messages

@@ -102,7 +102,7 @@ async def test_a_direct_answer_is_a_message() -> None:
         ({"blocking": True}, False, True),
         ({"blocking": False}, False, False),
         ({"blocking": False}, True, False),
-        ({"accepted_output_modes": ["text/plain"]}, True, False),  # protobuf cannot tell a default from nothing
+        ({"accepted_output_modes": ["text"]}, True, False),  # protobuf cannot tell a default from nothing
         (None, False, False),
         (None, True, True),
     ],

@@ -123,7 +123,7 @@ async def test_the_card_names_the_doors_that_are_open() -> None:
         ("JSONRPC", f"http://{server.http}/", "1.0"),
         ("JSONRPC", f"http://{server.http}/", "0.3"),
         ("HTTP+JSON", f"http://{server.http}", "0.3"),
-        ("GRPC", f"http://{server.grpc}", "0.3"),
+        ("GRPC", str(server.grpc), "0.3"),
     ]
     assert set(card.security_schemes) == {"bearer", "apiKey"}
 
@@ -186,13 +186,13 @@ async def test_a_server_without_an_http_door_signs_as_its_public_url() -> None:
         ({"tls": {"cert": "c.pem", "key": "k.pem"}}, "https://127.0.0.1:1"),
     ],
 )
-def test_0_3_names_the_grpc_door_by_a_url(settings: dict[str, Any], url: str) -> None:
-    interface = old_interface_of(Settings(**settings), Address("127.0.0.1", 1))
+def test_0_3_may_name_the_grpc_door_by_a_url(settings: dict[str, Any], url: str) -> None:
+    interface = old_interface_of(Settings(**settings, legacy={"grpc_urls": True}), Address("127.0.0.1", 1))
     assert (interface.url, interface.protocol_binding, interface.protocol_version) == (url, "GRPC", "0.3")
 
 
-async def test_operators_may_have_grpc_s_address_written_for_clients_that_dial_what_they_read() -> None:
-    async with open_server(legacy={"grpc_urls": False}) as (server, _), ClientSession() as session:
+async def test_clients_of_0_3_can_dial_what_their_card_says_of_grpc() -> None:
+    async with open_server() as (server, _), ClientSession() as session:
         url = f"http://{server.http}/.well-known/agent-card.json"
         async with session.get(url, headers={"A2A-Version": "0.3"}) as answer:
             card = await answer.json()

@@ -9,6 +9,7 @@ from hashlib import sha256
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.domain import input_requests
+from a2a_server.domain.media_types import UNDECLARED
 from a2a_server.domain.validation import check_request
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.task_stream import declaration
@@ -53,6 +54,8 @@ class CardBook:
         card.CopyFrom(own)
         del card.supported_interfaces[:]
         card.supported_interfaces.extend(self.interfaces(tenant))
+        if not card.default_input_modes:
+            card.default_input_modes.extend(UNDECLARED)
         capabilities = card.capabilities
         capabilities.streaming = capabilities.streaming
         capabilities.push_notifications = self.push_notifications

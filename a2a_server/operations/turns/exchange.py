@@ -19,6 +19,7 @@ from typing import Self
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import reason_of, stops_turn
 from a2a_server.domain.lifecycle import STOPPING, TERMINAL
+from a2a_server.domain.media_types import modes_of
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
@@ -95,7 +96,7 @@ class TurnInput:
             call.scope.tenant,
             call.version,
             call.extensions,
-            tuple(accepted) if accepted else (),
+            modes_of(accepted) if accepted else (),
             plan,
             call.trace,
         )

@@ -50,7 +50,6 @@ def test_the_card_says_what_the_author_said(agent: Agent) -> None:
         description="Changes the tone.",
         version="1.2.0",
         capabilities=pb.AgentCapabilities(streaming=True, extended_agent_card=False),
-        default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],
         skills=[shout_it, hush],
     )
@@ -351,6 +350,19 @@ async def test_a_refused_request_raises() -> None:
     with pytest.raises(A2AError) as caught:
         await run_turn(talker, skill="nobody")
     assert caught.value.reason is Reason.INVALID_PARAMS
+
+
+@pytest.mark.req("SEND-04")
+async def test_declared_modes_are_enforced_as_by_the_server() -> None:
+    reader = Agent("Reader", "Reads.", "1.0.0", default_input_modes=["text"])
+    reader.skill(id="read", tags=["text"])(whisper)
+    reader.skill(id="look", tags=["image"], input_modes=["image"])(shout)
+    assert (await run_turn(reader, "HELLO")).text == "hello"
+    picture = [text_part("hi"), pb.Part(raw=b"png", media_type="image/png")]
+    assert (await run_turn(reader, picture, skill="look")).text == "HI"
+    with pytest.raises(A2AError, match="does not read image/png: defaultInputModes") as caught:
+        await run_turn(reader, picture)
+    assert caught.value.reason is Reason.CONTENT_TYPE_NOT_SUPPORTED
 
 
 @pytest.mark.parametrize("what", ["artifact", "message"])

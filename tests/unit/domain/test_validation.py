@@ -111,16 +111,6 @@ def nested(levels: int) -> struct_pb2.Value:
             marks=pytest.mark.req("HIST-05"),
             id="negative-history",
         ),
-        pytest.param(
-            send(configuration={"accepted_output_modes": ["text/plain", "text"]}),
-            "configuration.accepted_output_modes[1]",
-            id="mode-is-no-media-type",
-        ),
-        pytest.param(
-            send(configuration={"accepted_output_modes": ["a/b"] * 101}),
-            "configuration.accepted_output_modes",
-            id="too-many-modes",
-        ),
         pytest.param(send(configuration=push(url="")), f"{CONFIG}.url", marks=pytest.mark.req("PUSH-04"), id="no-url"),
         pytest.param(send(configuration=push(url="hook.example")), f"{CONFIG}.url", id="relative-url"),
         pytest.param(
@@ -176,7 +166,7 @@ def test_a_send_with_one_fault(request_: pb.SendMessageRequest, field: str) -> N
         pytest.param(send({"metadata": {"k": "v" * 10_000}}), id="large-and-flat"),
         pytest.param(send({"parts": [{"text": "x"}] * 1000}), id="a-thousand-parts"),
         pytest.param(send(configuration={"history_length": 0}), id="no-history"),
-        pytest.param(send(configuration={"accepted_output_modes": ["*/*", "text/*;q=0.5", "a/b; c"]}), id="modes"),
+        pytest.param(send(configuration={"accepted_output_modes": ["*/*", "text/*;q=0.5", "x", ""] * 99}), id="modes"),
         pytest.param(send({"task_id": "t"}, push(task_id="t")), id="config-names-its-task"),
         pytest.param(send(configuration=push(tenant="north"), tenant="north"), id="config-names-its-tenant"),
         pytest.param(
@@ -343,7 +333,7 @@ def test_ids_that_no_task_has(identifier: str, possible: bool) -> None:  # noqa:
         pytest.param({"raw": b"x", "media_type": "image/png"}, ["*/*"], "", id="anything"),
         pytest.param({"raw": b"x", "media_type": "image/png"}, ["text/*"], "image/png", id="other-range"),
         pytest.param({"raw": b"x", "media_type": "imagery/png"}, ["image/*"], "imagery/png", id="prefix-only"),
-        pytest.param({"text": "x"}, [], "text/plain", id="no-modes"),
+        pytest.param({"text": "x"}, [], "", id="no-modes"),
         pytest.param({"filename": "f"}, [], "", id="no-content-is-another-error"),
     ],
 )

@@ -45,10 +45,9 @@ def test_other_words_are_told_those_of_1_0(wrong: Any) -> None:
     [
         ({"request": {}}, pb.SendMessageRequest, {"request": '"message"'}),
         (
-            {"blocking": False, "pushNotificationConfig": {}, "push_notification": {}},
+            {"pushNotificationConfig": {}, "push_notification": {}},
             pb.SendMessageConfiguration,
             {
-                "blocking": '"returnImmediately", which is the opposite',
                 "pushNotificationConfig": '"taskPushNotificationConfig"',
                 "push_notification": '"taskPushNotificationConfig"',
             },

@@ -50,15 +50,15 @@ def test_one_url_has_one_transport() -> None:
 @pytest.mark.parametrize(
     ("given", "options", "written"),
     [
-        pytest.param(interface("x.example:443", "GRPC"), None, "https://x.example:443", id="bare"),
+        pytest.param(interface("x.example:443", "GRPC"), None, "x.example:443", id="as-it-is"),
         pytest.param(interface("http://x.example:80", "GRPC"), None, "http://x.example:80", id="has-a-scheme"),
         pytest.param(interface("x.example", "JSONRPC"), None, "x.example", id="not-grpc"),
         pytest.param(
-            interface("x.example:443", "GRPC"), LegacyOptions(grpc_urls=False), "x.example:443", id="as-it-is"
+            interface("x.example:443", "GRPC"), LegacyOptions(grpc_urls=True), "https://x.example:443", id="bare"
         ),
     ],
 )
-def test_0_3_writes_grpc_addresses_as_urls(
+def test_0_3_may_write_grpc_addresses_as_urls(
     given: pb.AgentInterface, options: LegacyOptions | None, written: str
 ) -> None:
     assert doors(given, options=options)[0][0] == written

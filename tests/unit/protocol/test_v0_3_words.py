@@ -34,7 +34,7 @@ CASES: list[tuple[str, Any, Callable[..., None], dict[str, Any], list[str]]] = [
                 "content": [{}],
                 "metadata": {"x-a2a-compat": {"referenceTaskIds": ["\0"]}},
             },
-            "configuration": {"historyLength": -1, "acceptedOutputModes": ["x"], "pushNotification": HOOK},
+            "configuration": {"historyLength": -1, "pushNotification": HOOK},
         },
         [
             "request.message_id",
@@ -44,7 +44,6 @@ CASES: list[tuple[str, Any, Callable[..., None], dict[str, Any], list[str]]] = [
             "request.context_id",
             "request.metadata.x-a2a-compat.referenceTaskIds[0]",
             "configuration.history_length",
-            "configuration.accepted_output_modes[0]",
             "configuration.push_notification.url",
             "configuration.push_notification.token",
             "configuration.push_notification.authentication.credentials",
