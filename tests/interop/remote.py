@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from tempfile import TemporaryFile
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 from tests.e2e.processes import ROOT, environment
 
-_PATIENCE = 20.0
+_PATIENCE = 60.0
+"""A first answer may have to wait until a large library is imported."""
 
 Json = Any
 
@@ -74,6 +76,7 @@ class Program:
     """A client program that runs."""
 
     process: subprocess.Popen[str]
+    errors: IO[str]
     answers: dict[int, Answer] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
 
@@ -96,18 +99,21 @@ class Program:
             answer.put(None)
 
     def last_words(self) -> str:
-        assert self.process.stderr is not None
-        return self.process.stderr.read()
+        self.errors.seek(0)
+        return self.errors.read()
 
 
 @contextmanager
 def running(command: Sequence[str]) -> Iterator[Program]:
     """Start a client program; it ends with the block."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, text=True
-    ) as process:
-        program = Program(process)
+    with (
+        TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, stderr=errors, text=True
+        ) as process,
+    ):
+        program = Program(process, errors)
         listener = Thread(target=program.listen, daemon=True)
         listener.start()
         try:
@@ -133,7 +139,10 @@ class Client:
         return cls(program, name)
 
     def call(self, call: str, **details: Json) -> Json:
-        return self.program.tell(self.name, call, details).result()
+        return self.tell(call, **details).result()
+
+    def tell(self, call: str, **details: Json) -> Answer:
+        return self.program.tell(self.name, call, details)
 
     def send(self, text: str = "hello", **details: Json) -> Json:
         return self.call("send", **_said(text, details))

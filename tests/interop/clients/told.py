@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
@@ -32,6 +33,8 @@ class Told:
         self._calls = calls
         self._describe = describe
         self._connections: dict[str, Any] = {}
+        self._out = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)  # some libraries write what they have to say to standard output
 
     async def run(self) -> None:
         """Work until there is nobody left to be told by."""
@@ -50,9 +53,9 @@ class Told:
         number = order["id"]
         try:
             async for item in self._make(order):
-                _say(id=number, **item)
+                self._say(id=number, **item)
         except Exception as error:  # noqa: BLE001 - whoever gave the order decides
-            _say(id=number, error={"type": type(error).__name__, "message": str(error), **self._describe(error)})
+            self._say(id=number, error={"type": type(error).__name__, "message": str(error), **self._describe(error)})
 
     async def _make(self, order: dict[str, Any]) -> AsyncIterator[dict[str, object]]:
         name, details = order["on"], order["with"]
@@ -68,7 +71,6 @@ class Told:
         else:
             yield {"result": await made}
 
-
-def _say(**line: object) -> None:
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
+    def _say(self, **line: object) -> None:
+        self._out.write(json.dumps(line) + "\n")
+        self._out.flush()
