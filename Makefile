@@ -1,5 +1,6 @@
 # Everything happens in .venv, which make builds from constraints.txt when one of them has changed. Two places more hold
-# what tests speak with: clients of A2A 0.3 in Python, which can't live beside those of 1.0, and in JavaScript.
+# what tests speak with: clients of A2A 0.3 in Python, which can't live beside those of 1.0, and in JavaScript. `test-all`
+# adds build/kits, with other people's programs.
 
 PYTHON  ?= python3
 WORKERS ?= 4
@@ -23,7 +24,7 @@ PYTEST = $(BIN)/python -m pytest -p tests.support.progress -o console_output_sty
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-all test-compiled gen lint fmt types arch bench walk compiled clients pins clean
+.PHONY: help run test test-all test-compiled gen lint fmt types arch bench walk compiled clients kits pins clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,7 +36,7 @@ test: .venv/.dev clients ## run everything once, on the default store (ARGS="-k 
 	@echo 'This takes 3 to 10 minutes. "make test-all" runs the whole matrix, "make help" lists all commands.'
 	$(PYTEST) $(ARGS)
 
-test-all: .venv/.dev clients ## all doors, stores and faults, with coverage, then compiled modules: 15 to 60 minutes
+test-all: .venv/.dev clients kits ## all doors, stores, faults and clients, with coverage, then compiled modules: 15 to 60 minutes
 	$(PYTEST) --all --cov --cov-report= --cov-fail-under=0 $(ARGS)
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='a2a_server/domain/*' --fail-under=100
@@ -76,12 +77,16 @@ compiled: $(FAST)/.ready ## copy all to build/compiled and compile there what ev
 
 clients: $(OLD)/.ready $(if $(filter-out 0,$(JS)),$(NODE)/node_modules/.ready) ## install the clients of 0.3 that tests start
 
+kits: .venv/.dev ## install other people's programs that test-all speaks with, each in an environment of its own
+	$(BIN)/python -m tests.interop.kits.install
+
 pins: ## bring the constraints up to date, from fresh environments
 	$(call pin,constraints.txt,--editable '.[dev]')
 	$(call pin,constraints-sdk-0.3.txt,$(OLD_PACKAGES))
+	$(BIN)/python -m tests.interop.kits.install --pin
 
 clean: ## remove what make has made, except generated/
-	rm -rf .venv $(OLD) $(NODE)/node_modules build dist htmlcov .coverage .coverage.* .*_cache .hypothesis
+	rm -rf .venv $(OLD) $(NODE)/node_modules tests/interop/kits/*/node_modules build dist htmlcov .coverage .coverage.* .*_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 OLD_PACKAGES := 'a2a-sdk[grpc,http-server]==0.3.26' types-grpcio types-protobuf uvicorn

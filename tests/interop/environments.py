@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.processes import ROOT
+from tests.interop.kits import install
 
 PYTHON_0_3 = ROOT / ".venv-sdk-0.3" / "bin" / "python"
 JAVASCRIPT = Path(__file__).parent / "clients" / "js"
@@ -39,3 +40,19 @@ def javascript(script: str) -> Sequence[str]:
     if not (JAVASCRIPT / "node_modules" / "@a2a-js" / "sdk").exists():
         pytest.fail("The JavaScript client is missing: `make clients` installs it, JS=0 leaves it out.", pytrace=False)
     return [node, str(JAVASCRIPT / script)]
+
+
+def installed(name: str, script: str) -> Sequence[str]:
+    """A program of somebody else, in the environment made for it; left out where it can't be installed."""
+    node = shutil.which("node")
+    reason = (
+        "JS=0 leaves it out" if name in install.JAVASCRIPT and os.environ.get("JS") == "0" else install.why_not(name)
+    )
+    if reason is None:
+        pytest.fail(f"{name} is missing: `make kits` installs it.", pytrace=False)
+    if reason:
+        pytest.skip(f"{name} is not installed: {reason}")
+    if name in install.JAVASCRIPT:
+        assert node is not None, "npm is there, but not node"
+        return [node, str(install.HERE / name / script)]
+    return [str(install.HOME / name / "bin" / "python"), "-m", f"tests.interop.{script}"]
