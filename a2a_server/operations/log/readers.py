@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from a2a_server.operations.call import Sink
 from a2a_server.ports.records import Entry
@@ -150,7 +148,7 @@ def portion(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 
 class Reader:
-    """One follower of one task; used as a context manager, so that nothing of it outlives its stream."""
+    """One follower of one task. Whoever opens it closes it, so that nothing of it outlives its stream."""
 
     __slots__ = ("_catching_up", "_channel", "_sink", "_waiter", "position")
 
@@ -175,14 +173,6 @@ class Reader:
     def deliver_to(self, sink: Sink) -> None:
         """Offer to the sink what `next` would return, while that is being waited for: to wake a task costs more."""
         self._sink = sink
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop following; the last reader of a task takes its channel along."""

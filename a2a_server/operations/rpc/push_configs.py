@@ -19,12 +19,16 @@ from a2a_server.protocol.errors import task_not_found
 _DEFAULT_PAGE = 50
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTaskPushNotificationConfig:
-    """Creates or replaces by id, and remembers which version asked for it (PUSH-02, PUSH-03, CONF-36)."""
+@dataclass(frozen=True)
+class ConfigOperation:
+    """What each of the four needs."""
 
     capabilities: Capabilities
     services: Services
+
+
+class CreateTaskPushNotificationConfig(ConfigOperation):
+    """Creates or replaces by id, and remembers which version asked for it (PUSH-02, PUSH-03, CONF-36)."""
 
     async def __call__(self, call: Call, request: pb.TaskPushNotificationConfig, /) -> pb.TaskPushNotificationConfig:
         desk = self.capabilities.require_push()
@@ -47,12 +51,8 @@ class CreateTaskPushNotificationConfig:
         return masked(config)
 
 
-@dataclass(frozen=True, slots=True)
-class GetTaskPushNotificationConfig:
+class GetTaskPushNotificationConfig(ConfigOperation):
     """One config, by task id and config id; a missing one is told like a missing task (PUSH-07)."""
-
-    capabilities: Capabilities
-    services: Services
 
     async def __call__(
         self, call: Call, request: pb.GetTaskPushNotificationConfigRequest, /
@@ -66,12 +66,8 @@ class GetTaskPushNotificationConfig:
         return masked(hook.config)
 
 
-@dataclass(frozen=True, slots=True)
-class ListTaskPushNotificationConfigs:
+class ListTaskPushNotificationConfigs(ConfigOperation):
     """All configs of a task, in pages if wanted (PUSH-08)."""
-
-    capabilities: Capabilities
-    services: Services
 
     async def __call__(
         self, call: Call, request: pb.ListTaskPushNotificationConfigsRequest, /
@@ -90,12 +86,8 @@ class ListTaskPushNotificationConfigs:
         return pb.ListTaskPushNotificationConfigsResponse(configs=shown, next_page_token=more)
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTaskPushNotificationConfig:
+class DeleteTaskPushNotificationConfig(ConfigOperation):
     """Removes a config for good; one that is already gone is no fault (PUSH-10)."""
-
-    capabilities: Capabilities
-    services: Services
 
     async def __call__(self, call: Call, request: pb.DeleteTaskPushNotificationConfigRequest, /) -> Empty:
         self.capabilities.require_push()

@@ -38,13 +38,16 @@ class SendMessage:
         at_once, history = False, None
         if request.HasField("configuration"):
             at_once, history = request.configuration.return_immediately, history_length(request.configuration)
-        with await self.sending.start(call, request, plan) as pending:
+        pending = await self.sending.start(call, request, plan)
+        try:
             if (reply := await pending.reply()) is not None:
                 return wrap(_MESSAGE, reply.SerializeToString())
             await (pending.exists() if at_once else pending.stopped())
             cap = self.services.limits.history_cap
             task = pending.wire(cap if history is None else history)
             return wrap(_TASK, task if task is not None else await self._load(call, pending.task_id, history))
+        finally:
+            pending.close()
 
     async def _load(self, call: Call, task_id: str, history: int | None) -> bytes:
         record = await self.services.store.load(call.scope, task_id)

@@ -13,8 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import reason_of, stops_turn
@@ -167,7 +165,7 @@ class WaitingMessages:
 
 
 class PendingSend:
-    """A context manager: leaving it stops following, and leaves the task alone (GEN-07)."""
+    """A message that was sent, and its task. To close it stops following, and leaves the task alone (GEN-07)."""
 
     __slots__ = ("_reader", "_reply", "_writer", "input", "repeated", "snapshot", "task_id")
 
@@ -192,14 +190,6 @@ class PendingSend:
         self._reply = reply
         self.repeated = repeated
         """Whether an earlier send started the work."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         if self._reader is not None:

@@ -6,7 +6,6 @@ Signatures stay behind: they are computed over one form, and would be wrong over
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -15,14 +14,14 @@ from google.protobuf.message import Message
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.protocol.codec import Codec, Dialect
-from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, Reason, major_minor
+from a2a_server.protocol.names import LEGACY
 from a2a_server.protocol.options import LEGACY_DEFAULT, LegacyOptions
 from a2a_server.protocol.spellings import is_required_by_1_0
 from a2a_server.protocol.v0_3.configs import JsonObject
 
 _CARD_VERSION: Final = "0.3.0"
 """What 0.3 cards call it: with a patch, which 1.0 never writes (CONF-17)."""
-_IS_LEGACY: Final = re.compile(r"0\.3(\.\d+)?").fullmatch
 
 
 _ELSEWHERE: Final = "supported_interfaces", "security_requirements", "signatures", "icon_url"
@@ -74,7 +73,7 @@ def _add_interfaces(legacy: v03.AgentCard, card: pb.AgentCard, options: LegacyOp
 
 def _interfaces(card: pb.AgentCard, options: LegacyOptions) -> Iterable[tuple[str, str]]:
     for interface in card.supported_interfaces:
-        if _IS_LEGACY(interface.protocol_version):
+        if major_minor(interface.protocol_version) == LEGACY:
             bare = options.grpc_urls and interface.protocol_binding == "GRPC" and "://" not in interface.url
             yield f"https://{interface.url}" if bare else interface.url, interface.protocol_binding
 

@@ -6,7 +6,6 @@ Serves CARD-03, CARD-04, LCRD-01 to LCRD-04, VERS-02, -06, -08, CACH, DOOR-05, C
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from a2a_gateway.http.replies import HeaderPairs, Reply
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.codec import Codec, Dialect, Memo
 from a2a_server.protocol.errors import major_minor, version_not_supported
-from a2a_server.protocol.names import JSON, VERSION_HEADER
+from a2a_server.protocol.names import CURRENT, JSON, LEGACY, VERSION_HEADER
 from a2a_server.protocol.options import LEGACY_DEFAULT, CardForm, LegacyOptions
 from a2a_server.protocol.v0_3 import cards as old_cards
 
@@ -102,10 +101,6 @@ def form_of(asked: Sequence[str], *, unasked: CardForm, legacy: bool) -> Literal
 
 
 BINDINGS = ("HTTP+JSON", "JSONRPC")
-VERSION = "1.0"
-OLD_VERSION = "0.3"
-
-_IS_OLD = re.compile(r"0\.3(\.[0-9]+)?").fullmatch
 
 _MOST_REMEMBERED = 256
 
@@ -209,8 +204,8 @@ def is_tenants(card: pb.AgentCard) -> bool:
 def doors_at(base: str, tenant: str = "") -> list[pb.AgentInterface]:
     base = base.rstrip("/")
     return [
-        pb.AgentInterface(url=base, protocol_binding="HTTP+JSON", protocol_version=VERSION, tenant=tenant),
-        pb.AgentInterface(url=base + "/", protocol_binding="JSONRPC", protocol_version=VERSION, tenant=tenant),
+        pb.AgentInterface(url=base, protocol_binding="HTTP+JSON", protocol_version=CURRENT, tenant=tenant),
+        pb.AgentInterface(url=base + "/", protocol_binding="JSONRPC", protocol_version=CURRENT, tenant=tenant),
     ]
 
 
@@ -218,14 +213,14 @@ def old_doors_at(base: str, tenant: str = "") -> list[pb.AgentInterface]:
     """JSON-RPC comes first, the only binding of 0.2 (CONF-48); the slash makes the two URLs differ (LCRD-04)."""
     base = f"{base.rstrip('/')}/{quote(tenant, safe='')}".rstrip("/")
     return [
-        pb.AgentInterface(url=base + "/", protocol_binding="JSONRPC", protocol_version=OLD_VERSION),
-        pb.AgentInterface(url=base, protocol_binding="HTTP+JSON", protocol_version=OLD_VERSION),
+        pb.AgentInterface(url=base + "/", protocol_binding="JSONRPC", protocol_version=LEGACY),
+        pb.AgentInterface(url=base, protocol_binding="HTTP+JSON", protocol_version=LEGACY),
     ]
 
 
 def is_old(door: pb.AgentInterface) -> bool:
     """Whether an interface speaks 0.3; the patch number does not matter (VERS-04)."""
-    return _IS_OLD(door.protocol_version) is not None
+    return major_minor(door.protocol_version) == LEGACY
 
 
 def _is_http(door: pb.AgentInterface) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import closing
 from typing import cast
 
 import pytest
@@ -70,7 +71,7 @@ async def numbers(reader: Reader, until: int) -> list[int]:
 async def test_a_reader_sees_what_follows_its_position(after: int) -> None:
     task = Task()
     task.write(3)
-    with task.reader(after) as reader:
+    with closing(task.reader(after)) as reader:
         task.write(4)
         assert await numbers(reader, 7) == list(range(after + 1, 8))
 
@@ -78,7 +79,7 @@ async def test_a_reader_sees_what_follows_its_position(after: int) -> None:
 @pytest.mark.req("SUBS-02")
 async def test_a_reader_that_fell_behind_what_is_shared_goes_back_to_the_store() -> None:
     task = Task()
-    with task.reader() as slow, task.reader() as quick:
+    with closing(task.reader()) as slow, closing(task.reader()) as quick:
         seen = []
         for _ in range(3_000):
             task.write()
@@ -105,7 +106,7 @@ async def test_others_get_on_while_a_long_log_is_read() -> None:
 
     task.shelf.entries = entries  # type: ignore[method-assign]
     others = asyncio.create_task(get_on())
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         reader.catch_up(0, 256 * 20)
         assert await numbers(reader, 256 * 20) == list(range(1, 256 * 20 + 1))
     others.cancel()
@@ -114,7 +115,7 @@ async def test_others_get_on_while_a_long_log_is_read() -> None:
 
 async def test_what_another_writer_wrote_in_between_is_read_from_the_store() -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         task.write(2)
         assert await numbers(reader, 2) == [1, 2]
         task.miss(3)
@@ -124,7 +125,7 @@ async def test_what_another_writer_wrote_in_between_is_read_from_the_store() -> 
 
 async def test_a_reader_waits_until_there_is_something() -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         waiting = asyncio.ensure_future(reader.next())
         await asyncio.sleep(0)
         assert not waiting.done()
@@ -134,7 +135,7 @@ async def test_a_reader_waits_until_there_is_something() -> None:
 
 async def test_the_first_entry_can_be_taken_alone() -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         task.write(3)
         assert (await reader.created()).number == 1
         assert await numbers(reader, 3) == [2, 3]
@@ -143,7 +144,7 @@ async def test_the_first_entry_can_be_taken_alone() -> None:
 @pytest.mark.req("RPLY-06")
 async def test_a_reader_too_far_behind_is_cut() -> None:
     task = Task(lag=10)
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         for _ in range(12):
             task.write()
         with pytest.raises(A2AError, match="12 events behind") as error:
@@ -156,14 +157,14 @@ async def test_a_reader_too_far_behind_is_cut() -> None:
 @pytest.mark.req("RPLY-06")
 async def test_a_burst_cuts_nobody_who_was_there() -> None:
     task = Task(lag=10)
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         task.write(1_000)
         assert await numbers(reader, 1_000) == list(range(1, 1_001))
 
 
 async def test_an_error_comes_after_everything_that_was_written() -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         task.write(2)
         task.log.fail("t", ValueError("gone"))
         assert await numbers(reader, 2) == [1, 2]
@@ -173,7 +174,7 @@ async def test_an_error_comes_after_everything_that_was_written() -> None:
 
 async def test_the_end_of_the_log_wakes_all_who_wait() -> None:
     task = Task()
-    with task.reader() as one, task.log.reader("other", 5) as two:
+    with closing(task.reader()) as one, closing(task.log.reader("other", 5)) as two:
         waiting = [asyncio.ensure_future(reader.next()) for reader in (one, two)]
         await asyncio.sleep(0)
         task.log.close(ValueError("closed"))
@@ -198,7 +199,7 @@ async def test_closing_twice_takes_nothing_from_a_newer_reader() -> None:
     task = Task()
     old = task.reader()
     old.close()
-    with task.reader() as new:
+    with closing(task.reader()) as new:
         old.close()
         task.write()
         assert task.log.watched == 1
@@ -212,7 +213,7 @@ async def test_a_task_that_nobody_reads_can_fail_in_peace() -> None:
 @pytest.mark.req("ORDR-03")
 async def test_entries_are_shared_and_not_copied() -> None:
     task = Task()
-    with task.reader() as one, task.reader() as two:
+    with closing(task.reader()) as one, closing(task.reader()) as two:
         task.write(3)
         assert all(a is b for a, b in zip(await one.next(), await two.next(), strict=True))
 
@@ -221,7 +222,7 @@ async def test_entries_are_shared_and_not_copied() -> None:
 @pytest.mark.parametrize("shared", [True, False], ids=["from what is shared", "from the store"])
 async def test_a_reader_that_takes_long_holds_no_more_than_a_mebibyte_or_one_entry(*, shared: bool) -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         for count, size in ((4, 300_000), (1, 5_000_000), (2, 10)):
             task.write(count, size)
         if not shared:
@@ -238,7 +239,7 @@ async def test_a_reader_that_takes_long_holds_no_more_than_a_mebibyte_or_one_ent
 async def test_a_hint_may_tell_only_a_number_or_come_late() -> None:
     """What a reader is not given it finds in the store, and what it has had it is not given again."""
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         next_ = asyncio.ensure_future(reader.next())
         await asyncio.sleep(0)
         task.miss(3)
@@ -276,7 +277,7 @@ async def waiting(reader: Reader) -> asyncio.Task[Sequence[Entry]]:
 @pytest.mark.req("ORDR-03", "SUBS-02")
 async def test_what_is_taken_wakes_nobody_and_what_is_not_comes_the_ordinary_way() -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         taker = Taker(reader)
         next_ = await waiting(reader)
         task.write(2)
@@ -298,7 +299,7 @@ async def test_what_is_taken_wakes_nobody_and_what_is_not_comes_the_ordinary_way
 @pytest.mark.req("ORDR-03", "RPLY-06")
 async def test_what_is_much_is_offered_bit_by_bit() -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         taker = Taker(reader)
         next_ = await waiting(reader)
         task.write(7, 300_000)
@@ -315,7 +316,7 @@ async def test_what_is_much_is_offered_bit_by_bit() -> None:
 @pytest.mark.req("ORDR-03")
 async def test_readers_at_one_place_are_offered_the_very_same_batch() -> None:
     task = Task()
-    with task.reader() as one, task.reader() as two, task.reader() as plain:
+    with closing(task.reader()) as one, closing(task.reader()) as two, closing(task.reader()) as plain:
         takers = [Taker(one), Taker(two)]
         waits = [await waiting(reader) for reader in (one, two, plain)]
         task.write(3)
@@ -329,7 +330,7 @@ async def test_readers_at_one_place_are_offered_the_very_same_batch() -> None:
 @pytest.mark.req("RPLY-06")
 async def test_who_is_behind_is_not_asked_but_told() -> None:
     task = Task(lag=10)
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         taker = Taker(reader)
         taker.willing = False
         next_ = await waiting(reader)
@@ -345,7 +346,7 @@ async def test_who_is_behind_is_not_asked_but_told() -> None:
 
 async def test_the_end_of_a_log_is_told_after_what_was_pending() -> None:
     task = Task()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
         taker = Taker(reader)
         next_ = await waiting(reader)
         task.write(1)
@@ -359,8 +360,8 @@ async def test_the_end_of_a_log_is_told_after_what_was_pending() -> None:
 
 async def test_who_has_left_is_offered_nothing() -> None:
     task = Task()
-    with task.reader():
-        with task.reader() as leaving:
+    with closing(task.reader()):
+        with closing(task.reader()) as leaving:
             taker = Taker(leaving)
             next_ = await waiting(leaving)
             task.write(1)
@@ -374,7 +375,7 @@ async def test_who_has_left_is_offered_nothing() -> None:
 async def test_every_entry_comes_once_and_in_order_however_it_comes(seed: int) -> None:
     """Writers that miss a publication, readers that pull, take, and change their mind."""
     dice, task, seen = random.Random(seed), Task(), list[int]()
-    with task.reader() as reader:
+    with closing(task.reader()) as reader:
 
         def take(entries: Sequence[Entry]) -> bool:
             if willing := dice.random() < 0.7:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -262,7 +263,7 @@ async def test_a_task_that_cannot_be_created_is_not_and_its_readers_hear_it(erro
     made.on_lost = lost.append
     disk.errors = [error]
     create(made)
-    with log.reader("t", 0) as reader:
+    with closing(log.reader("t", 0)) as reader:
         with pytest.raises(type(error)):
             await reader.next()
         with pytest.raises(type(error)):
@@ -279,7 +280,7 @@ async def test_a_writer_that_lost_its_first_race_ends_nobodys_reading() -> None:
     create(first)
     await first.settle()
     second = TaskWriter(disk, log, SCOPE, await stored(disk), pending_limit=10)
-    with log.reader("t", 1) as reader:
+    with closing(log.reader("t", 1)) as reader:
         first.append(working("a"))
         await first.settle()
         second.append(working("b"))
@@ -316,7 +317,7 @@ async def test_readers_hear_of_an_entry_only_after_its_commit() -> None:
     log = EventLog(disk, LocalWakeups(), lag=10)
     made = writer(disk, log)
     disk.open_gate.clear()
-    with log.reader("t", 0) as reader:
+    with closing(log.reader("t", 0)) as reader:
         create(made)
         reading = asyncio.ensure_future(reader.next())
         await asyncio.sleep(0.01)
