@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import Turn
+from a2a_server.operations.push.push_options import WebhookForm
 from a2a_server.ports.store import Store
+from a2a_server.protocol.json_v1 import V1
 from tests.bindings.test_push_delivery import events, inline, numbers, received
 from tests.support import old
-from tests.support.deliveries import deliver
+from tests.support.deliveries import Pigeonhole, deliver
 from tests.support.door_draft import draft_serving
 from tests.support.door_draft import say as draft_say
 from tests.support.door_old import WHERE, Where, old_serving
@@ -152,3 +159,33 @@ async def test_0_3_is_told_in_its_own_words_what_is_wrong_with_an_address() -> N
         assert error["data"]["violations"] == [
             {"field": "configuration.pushNotificationConfig.url", "description": text}
         ]
+
+
+@pytest.mark.req("DOOR-04", "HOOK-02")
+@pytest.mark.parametrize("whole", [False, True])
+async def test_others_are_served_while_a_long_webhook_is_written(*, whole: bool) -> None:
+    """Be its body the event or the task: what writes it here goes on only when somebody else has been served."""
+    stage, sender, begun, served = Stage(), Pigeonhole(), threading.Event(), threading.Event()
+
+    @stage.agent.skill(id="heavy", description="Says much.", tags=["test"])
+    async def heavy(turn: Turn) -> str:
+        return "x" * 100_000
+
+    def encode(message: Message) -> bytes:
+        if message.ByteSize() > 100_000:
+            begun.set()
+            assert served.wait(10)
+        return V1.encode(message)
+
+    options = replace(deliver(sender), forms={"1.0": WebhookForm("application/json", encode, whole=whole)})
+    async with serving(stage.agent, delivery=options) as world:
+        configuration = {"task_push_notification_config": {"url": "https://hook.example/"}}
+        task = await world.send(say(skill="heavy", configuration=configuration))
+        async with asyncio.timeout(10):
+            while not begun.is_set():  # noqa: ASYNC110 - a thread says so
+                await asyncio.sleep(0.001)
+            assert (await world.get(task.id)).status.state == pb.TASK_STATE_COMPLETED
+            served.set()
+            while len(sender.notices) < 4:  # noqa: ASYNC110 - nobody announces it
+                await asyncio.sleep(0.001)
+    assert sum(len(notice.body) > 100_000 for notice in sender.notices) == (2 if whole else 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from google.protobuf.message import Message
 
@@ -25,6 +25,7 @@ from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse, task
 from a2a_server.protocol.names import CURRENT
 
 _BATCH = 256
+_LONG = 64 * 1024
 
 MASK = "****"
 INLINE = "configuration.task_push_notification_config."
@@ -129,6 +130,7 @@ class WebhookBodies:
         self._forms = options.forms
         self._configs = ConfigIntake(options)
         self._history_cap = history_cap
+        self._long = asyncio.Lock()
 
     async def notice(self, delivery: Delivery) -> Notice | None:
         """None when the event is gone, with its task. Raises `Unsealable`."""
@@ -152,22 +154,29 @@ class WebhookBodies:
         entries = await self._store.entries(delivery.task_id, delivery.number - 1, 1)
         if not entries or entries[0].number != delivery.number:
             return None
-        event = entries[0].event
+        event, encode = entries[0].event, form.encode
         if form.last is not None and closes_stream(event, keep_open_on_input=self._keep_open_on_input):
-            return form.last(event)
-        return form.encode(event)
+            encode = form.last
+        return await self._written(encode, event, len(entries[0].wire))
 
     async def _task(self, delivery: Delivery, form: WebhookForm) -> bytes | None:
         """The task after this event and before any later one: fold the log up to here."""
-        task, at = pb.Task(), 0
+        task, at, size = pb.Task(), 0, 0
         while at < delivery.number:
             entries = await self._store.entries(delivery.task_id, at, min(_BATCH, delivery.number - at))
             if not entries or entries[0].number != at + 1:
                 return None
             fold(task, (entry.event for entry in entries))
-            at = entries[-1].number
+            at, size = entries[-1].number, size + sum([len(entry.wire) for entry in entries])
             await asyncio.sleep(0)  # a long log must not hold up other work
-        return form.encode(trim(task, None, cap=self._history_cap))
+        return await self._written(form.encode, trim(task, None, cap=self._history_cap), size)
+
+    async def _written(self, encode: Callable[[Message], bytes], message: Message, size: int) -> bytes:
+        """What is long is written in a thread, one body at a time: others get on with their work meanwhile."""
+        if size <= _LONG:
+            return encode(message)
+        async with self._long:
+            return await asyncio.to_thread(encode, message)
 
 
 def form_of(forms: Mapping[str, WebhookForm], version: str) -> WebhookForm:
