@@ -10,6 +10,5 @@
 
 from a2a_gateway.channel.arguments import UnusableOptions
 from a2a_gateway.channel.channel_upstream import ChannelUpstream
-from a2a_server.protocol.options import ChannelOptions
 
-__all__ = ["ChannelOptions", "ChannelUpstream", "UnusableOptions"]
+__all__ = ["ChannelUpstream", "UnusableOptions"]

@@ -23,7 +23,7 @@ def credentials_of(options: ChannelOptions) -> grpc.ChannelCredentials | None:
     return grpc.ssl_channel_credentials(*pems)
 
 
-def arguments_of(options: ChannelOptions, *, streams: bool = False) -> list[tuple[str, Any]]:
+def arguments_of(options: ChannelOptions, *, streams: bool) -> list[tuple[str, Any]]:
     """Return the channel arguments for a connection that carries streams, or other calls."""
     health = {"healthCheckConfig": {"serviceName": ""}} if options.health_checks else {}
     arguments: list[tuple[str, Any]] = [

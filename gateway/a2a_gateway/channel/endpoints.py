@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
@@ -139,9 +139,8 @@ class Endpoint:
         self._credentials = credentials_of(options)
         self.capacity = capacity = Capacity(options.calls_per_connection)
         self.pools: dict[CallKind, ConnectionPool] = {
-            "reads": ConnectionPool(self._dial, capacity, options.connections),
-            "sends": ConnectionPool(self._dial, capacity, options.connections),
-            "streams": ConnectionPool(partial(self._dial, streams=True), capacity, options.connections),
+            kind: ConnectionPool(partial(self._dial, streams=kind == "streams"), capacity, options.connections)
+            for kind in get_args(CallKind)
         }
         for pool in self.pools.values():
             pool.first.state()  # begins to connect
@@ -154,7 +153,7 @@ class Endpoint:
     def state(self) -> State:
         return self.pools["reads"].first.state()
 
-    def _dial(self, *, streams: bool = False) -> grpc.aio.Channel:
+    def _dial(self, *, streams: bool) -> grpc.aio.Channel:
         arguments = arguments_of(self._options, streams=streams)
         if self._credentials is None:
             return grpc.aio.insecure_channel(self._target, arguments)
