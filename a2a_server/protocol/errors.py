@@ -65,12 +65,12 @@ class Reason(Enum):
 
     # Not in the protocol's table. The official SDK has it under this name, in the protocol's domain.
     INVALID_PARAMS = Row(code.INVALID_ARGUMENT, -32602, 400)
-    # Our own; so are the numbers below -32009.
-    UNAUTHENTICATED = Row(code.UNAUTHENTICATED, -32010, 401)
-    PERMISSION_DENIED = Row(code.PERMISSION_DENIED, -32011, 403)
-    OVERLOADED = Row(code.RESOURCE_EXHAUSTED, -32012, 429)
-    SLOW_READER = Row(code.UNAVAILABLE, -32013, 503)
-    DEADLINE_EXCEEDED = Row(code.DEADLINE_EXCEEDED, -32014, 504)
+    # Our own. Upstream counts up from -32001 and will not reach these numbers soon (CONF-59).
+    UNAUTHENTICATED = Row(code.UNAUTHENTICATED, -32050, 401)
+    PERMISSION_DENIED = Row(code.PERMISSION_DENIED, -32051, 403)
+    OVERLOADED = Row(code.RESOURCE_EXHAUSTED, -32052, 429)
+    SLOW_READER = Row(code.UNAVAILABLE, -32053, 503)
+    DEADLINE_EXCEEDED = Row(code.DEADLINE_EXCEEDED, -32054, 504)
     UNAVAILABLE = Row(code.UNAVAILABLE, -32603, 503)
     INTERNAL = Row(code.INTERNAL, -32603, 500)
     # Faults of JSON-RPC's envelope and of HTTP, found before there is a call.
@@ -157,9 +157,12 @@ def refuse(violations: Sequence[Violation], *, more: bool = False, reason: Reaso
     raise A2AError(reason, message, violations=violations)
 
 
-def task_not_found(task_id: str) -> A2AError:
-    """Return the error for tasks that are unknown, purged or another caller's: the same for all (AUTZ-02)."""
-    return A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": task_id[:200]})
+def task_not_found(task_id: str, config_id: str = "") -> A2AError:
+    """Return the error for tasks that are unknown, purged or another caller's, or for their configs (PUSH-07)."""
+    if not config_id:
+        return A2AError(Reason.TASK_NOT_FOUND, "Task not found.", metadata={"taskId": task_id[:200]})
+    metadata = {"taskId": task_id[:200], "configId": config_id[:200]}
+    return A2AError(Reason.TASK_NOT_FOUND, "Push notification config not found.", metadata=metadata)
 
 
 def deadline_exceeded(seconds: float) -> A2AError:

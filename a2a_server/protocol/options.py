@@ -164,7 +164,7 @@ class GatewayOptions:
     connections_per_client: Count = 2000
     """How many of them one address may have, and never more than half of all. Trusted proxies have no such limit."""
     keep_alive: Seconds = 30.0
-    """How often an idle stream is sent a comment, so that no proxy closes it."""
+    """The longest silence of a stream: before it is over, an idle stream gets a comment, so that no proxy cuts it."""
     streams_per_client: Count = 1000
     """How many streams one client address may have open at once."""
     streams: Count = 10_000

@@ -69,7 +69,7 @@ async def test_what_cannot_be_found_is_told_in_one_way(store: Store, task_id: st
         refusal = await refused(world.get(task_id))
 
     assert (refusal.code.name, refusal.reason, refusal.domain) == ("NOT_FOUND", "TASK_NOT_FOUND", "a2a-protocol.org")
-    assert refusal.message == "No such task."
+    assert refusal.message == "Task not found."
     assert set(refusal.metadata) == {"taskId"}
     assert len(refusal.metadata["taskId"]) <= 200
     assert not refusal.fields

@@ -193,7 +193,7 @@ async def test_a_refusal_has_the_form_of_its_binding(port: int) -> None:
     for name in ("JSON-RPC", "JSON-RPC of 0.3", "JSON-RPC of a tenant of 0.3", "JSON-RPC of the draft"):
         value = answers[name].json
         assert (value["jsonrpc"], value["id"]) == ("2.0", None)
-        assert (value["error"]["code"], value["error"]["message"]) == (-32011, REFUSED)
+        assert (value["error"]["code"], value["error"]["message"]) == (-32051, REFUSED)
         assert isinstance(value["error"]["data"], list) == (name == "JSON-RPC")
 
 

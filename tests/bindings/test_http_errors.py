@@ -326,7 +326,7 @@ async def test_a_deadline_that_has_passed_is_504() -> None:
     rest, rpc_answer = await answers(A2AError(Reason.DEADLINE_EXCEEDED, "There was no answer within 0.25 seconds."))
     assert rest.status == 504
     assert "within 0.25 seconds" in rest.json["error"]["message"]
-    assert rpc_answer.json["error"]["code"] == -32014
+    assert rpc_answer.json["error"]["code"] == -32054
 
 
 @pytest.mark.req("ERRS-02")

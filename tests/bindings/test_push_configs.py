@@ -24,7 +24,8 @@ from tests.support.stage import Stage
 from tests.support.world import ByHeader, Refusal, World, as_user, refused, say, serving
 
 URL = "https://example.com/hook"
-GONE = ("NOT_FOUND", "TASK_NOT_FOUND", "No such task.")
+GONE = ("NOT_FOUND", "TASK_NOT_FOUND", "Push notification config not found.")
+NO_TASK = ("NOT_FOUND", "TASK_NOT_FOUND", "Task not found.")
 WRONG = "INVALID_ARGUMENT"
 
 
@@ -130,15 +131,13 @@ async def test_what_does_not_exist_is_a_task_not_found(store: Store, task_id: st
     async with serving(Stage().agent, store=store, push_notifications=True) as world:
         task = await world.send(say(skill="ask"))
         assert told(await refused(get(world, task.id, "nope"))) == GONE
-        for attempt in (
-            create(world, task_id),
-            get(world, task_id, "c"),
-            listed(world, task_id),
-            delete(world, task_id, "c"),
-        ):
+        for attempt in (create(world, task_id), listed(world, task_id), delete(world, task_id, "c")):
             refusal = await refused(attempt)
-            assert told(refusal) == GONE
+            assert told(refusal) == NO_TASK
             assert refusal.metadata == {"taskId": task_id[:200]}
+        refusal = await refused(get(world, task_id, "c"))
+        assert told(refusal) == GONE
+        assert refusal.metadata == {"taskId": task_id[:200], "configId": "c"}
 
 
 @pytest.mark.req("PUSH-12")

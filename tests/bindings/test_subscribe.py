@@ -161,7 +161,7 @@ async def test_what_cannot_be_seen_cannot_be_followed(store: Store) -> None:
             _, refusal = await cut_short(aiter(subscribe(world, task_id, metadata=as_user("bob"))))
             assert (refusal.code, refusal.reason) == (grpc.StatusCode.NOT_FOUND, "TASK_NOT_FOUND")
             assert refusal.metadata == {"taskId": task_id[:200]}
-            assert refusal.message == "No such task."
+            assert refusal.message == "Task not found."
         await at_rest(world)
 
 

@@ -186,7 +186,7 @@ async def test_a_deadline_is_one_for_all_pages() -> None:
 
     async with old_gateway(Slow(3)) as client:
         error = await client.fault(f"{CONFIG}/list", {"id": "t"}, grpc_timeout="50m")
-    assert (error["code"], error["data"]["reason"]) == (-32014, "DEADLINE_EXCEEDED")
+    assert (error["code"], error["data"]["reason"]) == (-32054, "DEADLINE_EXCEEDED")
 
 
 def carrying() -> pb.SendMessageResponse:

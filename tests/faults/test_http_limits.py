@@ -145,7 +145,7 @@ async def test_what_is_held_of_unfinished_bodies_is_bounded() -> None:
         third = await begun(stack, port, "127.0.0.3", 30_000)  # which is too much for all together
         assert (await third.answer()).status == 429
         rpc = await once(port, post("/", body).replace(body, body[:20_000]))
-        assert (rpc.status, rpc.json["error"]["code"]) == (429, -32012)
+        assert (rpc.status, rpc.json["error"]["code"]) == (429, -32052)
         first.writer.close()
         await asyncio.sleep(0.05)
         assert (await once(port, post("/message:send"))).status == 200
@@ -288,7 +288,7 @@ async def test_an_address_has_so_many_streams_and_gets_them_back() -> None:
         assert answer.headers["Retry-After"] == "1"
         rpc = b'{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":%b}' % hold()
         refused_rpc = await once(port, post("/", rpc))
-        assert (refused_rpc.status, refused_rpc.json["error"]["code"]) == (429, -32012)
+        assert (refused_rpc.status, refused_rpc.json["error"]["code"]) == (429, -32052)
         async with streaming(port, "X-Forwarded-For: 192.0.2.1") as (status, _):  # somebody else
             assert status == 200
         assert (await once(port, post("/message:send"))).status == 200  # calls are no streams

@@ -36,7 +36,7 @@ UNSUPPORTED = Fault("UnsupportedOperationError", -32004, 400, "UNIMPLEMENTED")
 WRONG_TYPE = Fault("ContentTypeNotSupportedError", -32005, 415, "INVALID_ARGUMENT")
 WRONG = Fault("InvalidParamsError", -32602, 400, "INVALID_ARGUMENT")
 
-UNAUTHENTICATED = re.compile(r"\b401\b|UNAUTHENTICATED|\(Code: -32010\)|^None GRPC error for \w+! 16 ")
+UNAUTHENTICATED = re.compile(r"\b401\b|UNAUTHENTICATED|\(Code: -32050\)|^None GRPC error for \w+! 16 ")
 IN_TEXT = re.compile(r"^GRPC error for \w+! \d+ (\w+Error): |\(Code: (-32\d{3})\)")
 PICTURE = {"kind": "file", "file": {"bytes": "AA==", "mimeType": "image/png"}}
 HOOK = {"id": "hook", "url": NOWHERE}

@@ -62,7 +62,7 @@ class GetTaskPushNotificationConfig(ConfigOperation):
         known = may_exist(request.task_id) and may_exist(request.id)
         hook = await self.services.store.get_config(call.scope, request.task_id, request.id) if known else None
         if hook is None:
-            raise task_not_found(request.task_id)
+            raise task_not_found(request.task_id, request.id)
         return masked(hook.config)
 
 

@@ -113,9 +113,11 @@ class StreamSlots:
         await asyncio.wait([watch])
 
     async def _keep_alive(self) -> None:
+        """The setting is a bound on silence: a proxy may cut what is silent for a little longer (CONF-85)."""
+        longest = self._options.keep_alive
         while True:
-            await asyncio.sleep(self._options.keep_alive / 4)
-            line = time.monotonic() - self._options.keep_alive
+            await asyncio.sleep(longest / 8)
+            line = time.monotonic() - longest * 3 / 4
             for slot in tuple(self._open):
                 try:
                     if slot.idle_since(line):

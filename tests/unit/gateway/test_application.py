@@ -160,10 +160,10 @@ async def test_cookies_and_compression_that_a_middleware_asks_for_are_applied() 
 @pytest.mark.req("DOOR-12", "ERRS-02")
 async def test_errors_are_answers_wherever_it_is_mounted() -> None:
     outer = web.Application()
-    outer.add_subapp("/a2a", application(Scripted(script=plays(A2AError(Reason.TASK_NOT_FOUND, "No such task.")))))
+    outer.add_subapp("/a2a", application(Scripted(script=plays(A2AError(Reason.TASK_NOT_FOUND, "Task not found.")))))
     async with client(outer) as http:
         answer = await http.get("/a2a/tasks/t:subscribe")
         told = (await answer.json(content_type=None))["error"]
-        assert (answer.status, told["message"]) == (404, "No such task.")
+        assert (answer.status, told["message"]) == (404, "Task not found.")
         long = await http.get("/a2a/tasks/" + "t" * GatewayOptions().max_url_bytes)
         assert long.status in {400, 414}  # 400 is aiohttp's own, if its limit comes first

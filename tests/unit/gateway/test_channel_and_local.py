@@ -72,7 +72,7 @@ async def test_streams(kind: Kind) -> None:
 async def test_a_refusal_comes_with_all_its_details(kind: Kind) -> None:
     async with serving(echo()) as world, upstream_of(kind, world) as upstream:
         lost = await refused(upstream.unary(rpc("GetTask"), pb.GetTaskRequest(id="nowhere"), PLAIN))
-        assert (lost.code, lost.message) == (code.NOT_FOUND, "No such task.")
+        assert (lost.code, lost.message) == (code.NOT_FOUND, "Task not found.")
         info = told(details.ErrorInfo, lost)
         assert (info.reason, dict(info.metadata)) == ("TASK_NOT_FOUND", {"taskId": "nowhere"})
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -238,6 +239,17 @@ async def test_an_idle_stream_gets_comments_until_it_goes_on(binding: str) -> No
         stage.release.set()
         rest = b"".join(await heard(connection, 5))
         assert b"TASK_STATE_COMPLETED" in rest.replace(b": keep-alive\n\n", b"")
+
+
+@pytest.mark.req("KEEP-01")
+async def test_no_stream_is_silent_for_longer_than_the_setting_says() -> None:
+    """A proxy with a limit just above it would cut the stream (CONF-85). The shortest of several, on a busy machine."""
+    longest, times = 0.4, list[float]()
+    async with held(post("/message:stream", HOLD), keep_alive=longest) as (connection, _):
+        while len(times) < 5:
+            if b": keep-alive\n\n" in await connection.chunk():
+                times.append(time.monotonic())
+    assert min(after - before for before, after in pairwise(times)) < longest
 
 
 @pytest.mark.req("KEEP-01")

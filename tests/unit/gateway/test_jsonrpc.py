@@ -86,7 +86,7 @@ async def test_ids_come_back_as_they_were(request_id: bytes) -> None:
     answer = await told(body)
     assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
     assert answer.body == b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, TASK)
-    failed = await told(body, upstream=scripted(A2AError(Reason.TASK_NOT_FOUND, "No such task.")))
+    failed = await told(body, upstream=scripted(A2AError(Reason.TASK_NOT_FOUND, "Task not found.")))
     assert failed.body.startswith(b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32001,' % request_id)
 
 

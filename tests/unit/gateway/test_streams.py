@@ -140,13 +140,13 @@ async def test_lines_of_json_rpc_are_responses_in_every_version(version: str) ->
     assert answer.headers["Content-Type"] == "application/x-ndjson"
     *results, last = [loads(line) for line in answer.body.splitlines()]
     assert [(one["jsonrpc"], one["id"], set(one)) for one in results] == [("2.0", "s", {"jsonrpc", "id", "result"})] * 2
-    assert (last["id"], last["error"]["code"], set(last)) == ("s", -32013, {"jsonrpc", "id", "error"})
+    assert (last["id"], last["error"]["code"], set(last)) == ("s", -32053, {"jsonrpc", "id", "error"})
     assert b'There is text/event-stream, application/x-ndjson; Accept asks for \\"text/html\\".' in refused.body
 
 
 @pytest.mark.req("DOOR-11")
 async def test_lines_that_cannot_begin_are_an_ordinary_error() -> None:
-    async with http_door(Scripted(script=plays(A2AError(Reason.TASK_NOT_FOUND, "No such task.")))) as door:
+    async with http_door(Scripted(script=plays(A2AError(Reason.TASK_NOT_FOUND, "Task not found.")))) as door:
         answer = await once(door.port, LINES)
     assert (answer.status, answer.headers["Content-Type"]) == (404, "application/a2a+json")
     assert answer.reason == "TASK_NOT_FOUND"

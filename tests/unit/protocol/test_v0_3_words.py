@@ -137,7 +137,9 @@ def test_single_fields(rpc: str, core: str, spelled: str) -> None:
 
 
 def test_other_errors_pass_as_they_are() -> None:
-    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.", metadata={"taskId": "TASK_STATE_CANCELED"}, retry_after=1)
+    error = A2AError(
+        Reason.TASK_NOT_FOUND, "Task not found.", metadata={"taskId": "TASK_STATE_CANCELED"}, retry_after=1
+    )
     told = respell(error, "GetTask")
     for member in ("reason", "message", "metadata", "violations", "retry_after"):
         assert getattr(told, member) == getattr(error, member)

@@ -163,7 +163,7 @@ async def test_stream_items_are_the_logs_entries_in_its_batches() -> None:
 
 
 async def test_a_refusal_comes_as_it_was_raised() -> None:
-    error = A2AError(Reason.TASK_NOT_FOUND, "No such task.")
+    error = A2AError(Reason.TASK_NOT_FOUND, "Task not found.")
     async with rig({"GetTask": failing(error)}) as local:
         assert await refused(lambda: local.upstream.unary(GET, pb.GetTaskRequest(), PLAIN)) is error
         wrong = CallContext({"a2a-version": ["9.9"]})
