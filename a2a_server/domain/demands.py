@@ -17,7 +17,7 @@ from google.protobuf import struct_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from a2a_server.domain.free_form import NOT_FINITE, TOO_DEEP, is_finite, is_void, too_deep
+from a2a_server.domain.free_form import fault_of
 from a2a_server.protocol.codec.dialect import is_required, map_entry
 from a2a_server.protocol.errors import Violation
 
@@ -124,13 +124,5 @@ def _wrong(demands: Demands, message: Any, prefix: str) -> Iterator[Violation]: 
         if (number := getattr(message, name)) not in enum.values_by_number:
             yield Violation(prefix + name, f"unknown value {number}; allowed are {_names(enum)}")
     for name in demands.free_form:
-        if message.HasField(name) and (complaint := _unreadable(getattr(message, name))):
+        if message.HasField(name) and (complaint := fault_of(getattr(message, name))):
             yield Violation(prefix + name, complaint)
-
-
-def _unreadable(value: struct_pb2.Struct | struct_pb2.Value) -> str:
-    if is_void(value):
-        return "holds no value; JSON's null is `null_value`"
-    if too_deep(value):
-        return TOO_DEEP
-    return "" if is_finite(value) else NOT_FINITE

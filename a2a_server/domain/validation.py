@@ -43,6 +43,8 @@ def may_exist(identifier: str) -> bool:
 def check_send(request: pb.SendMessageRequest, *, tenant: str | None = None) -> None:
     """`tenant` is the one that the call belongs to, where the request need not name it."""
     message = request.message  # each access makes a new Python object
+    if len(message.parts) > MAX_PARTS:  # which would take long to look at
+        refuse([Violation("message.parts", f"must have at most {MAX_PARTS} elements, got {len(message.parts)}")])
     faults = _begin(request, request.tenant)
     _check_message(message, faults)
     if request.HasField("configuration"):
@@ -90,7 +92,6 @@ def _check_message(message: pb.Message, faults: _Faults) -> None:
         _text("message.context_id", context_id, faults)
     if task_id := message.task_id:
         _text("message.task_id", task_id, faults)
-    _count("message.parts", len(message.parts), MAX_PARTS, faults)
     if extensions := message.extensions:
         _names("message.extensions", extensions, faults, MAX_URL)
     if references := message.reference_task_ids:

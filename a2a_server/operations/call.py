@@ -62,6 +62,8 @@ class Call(NamedTuple):
     """Whether stream events tell their number."""
     cursor: Sequence[str] = ()
     """What the client says to be the last event it has seen, as it says it."""
+    large: bool = False
+    """Whether the request is so large that others should have the loop between the stages of its work (LIMT-01)."""
 
 
 class UnaryOperation(Protocol):

@@ -147,9 +147,9 @@ class GatewayOptions:
     More is answered with 429."""
     max_depth: Count = 64
     """How deeply JSON may nest."""
-    max_json_values: Count = 50_000
+    max_json_values: Count = 25_000
     """The most values in a JSON body: commas, brackets and braces outside of strings are counted. More are answered
-    with 413. So many take up to 0.1 s to read, during which nobody else is served."""
+    with 413. So many hold up everybody else for up to 25 ms in each stage of their work."""
     body_timeout: Seconds = 30.0
     """How long the headers of a request may take to arrive, and then its body."""
     idle_timeout: Seconds = 75.0

@@ -16,7 +16,7 @@ class GrpcOptions:
 
     max_message_bytes: Count = 16 * 1024 * 1024
     """The largest request. gRPC refuses a larger one as RESOURCE_EXHAUSTED."""
-    max_values: Count = 50_000
+    max_values: Count = 25_000
     """The most values in a request, counted as `gateway.max_json_values` does. More are refused as
     RESOURCE_EXHAUSTED."""
     max_metadata_bytes: Count = 16 * 1024

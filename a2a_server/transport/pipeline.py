@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, cast
@@ -19,8 +20,9 @@ from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call, Operation, PackedOperation, StreamOperation, UnaryOperation
 from a2a_server.ports.authenticator import Caller, Credentials
-from a2a_server.protocol.codec.sizes import MOST_VALUES, check_wire
+from a2a_server.protocol.codec.sizes import MOST_VALUES, read_wire
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.large import LargeRequests
 from a2a_server.protocol.names import CURRENT, CURSOR
 from a2a_server.protocol.options import SMALL
 from a2a_server.transport.open_streams import CallStream, OpenStream, OpenStreams, fail
@@ -42,6 +44,7 @@ class Admission:
         "cursor",
         "extensions",
         "idempotency_key",
+        "large",
         "metadata",
         "numbers",
         "request",
@@ -66,6 +69,7 @@ class Admission:
         self.numbers = False
         self.cursor: Sequence[str] = ()
         self.idempotency_key = ""
+        self.large = False
         self.schemes: Sequence[str] = ()
         self.trace: Trace | None = None
         self.metadata: ReplyMetadata = ()
@@ -82,6 +86,7 @@ class Admission:
             self.trace,
             self.numbers,
             self.cursor,
+            self.large,
         )
 
 
@@ -144,14 +149,20 @@ class Pipeline:
         self._steps = tuple(steps)
         self._identity = tuple(step for step in steps if getattr(step, "needs_no_request", False))
         self._max_values = max_values
+        self._large = LargeRequests()
         self.streams = streams
         self.draining = False
 
     async def read(self, rpc: str, kind: type[Message], raw: bytes, credentials: Credentials) -> Message:
-        """Read a serialised request. It is known who calls before a large one is read."""
-        if len(raw) > SMALL:
+        """Read a serialised request. It is known who calls before a large one is read, which goes in steps."""
+        try:
+            if len(raw) <= SMALL and len(raw) <= self._max_values:  # it cannot have more values than bytes
+                return kind.FromString(raw)
             await self.identify(rpc, credentials)
-        return decode(kind, raw, self._max_values)
+            return await self._large.read(read_wire(raw, kind, self._max_values, "transport.max_values"))
+        except DecodeError:  # whose own text would say how the server is made
+            fault = f"The request is not a well-formed {kind.DESCRIPTOR.full_name}."
+            raise A2AError(Reason.INVALID_PARAMS, fault) from None
 
     async def identify(self, rpc: str, credentials: Credentials) -> None:
         """Refuse a caller whose credentials are not valid."""
@@ -201,18 +212,10 @@ class Pipeline:
         if self.draining:
             raise A2AError(Reason.UNAVAILABLE, "The server is stopping.", retry_after=1)
         admission = Admission(rpc, request, credentials, spoken)
+        if request.ByteSize() > SMALL:
+            admission.large = True
+            await asyncio.sleep(0)
         for step in self._steps:
             if (unfinished := step(admission)) is not None:
                 await unfinished
         return admission
-
-
-def decode(message: type[Message], raw: bytes, max_values: int = MOST_VALUES) -> Message:
-    """Read a request; protobuf's own error would say how the server is made."""
-    try:
-        if len(raw) > max_values:  # which a smaller one cannot have
-            check_wire(raw, message, max_values, "transport.max_values")
-        return message.FromString(raw)
-    except DecodeError:
-        fault = f"The request is not a well-formed {message.DESCRIPTOR.full_name}."
-        raise A2AError(Reason.INVALID_PARAMS, fault) from None

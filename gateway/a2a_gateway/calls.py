@@ -29,8 +29,9 @@ from a2a_gateway.requests.headers import HeaderMap, must_be_json
 from a2a_gateway.requests.proxies import Proxies
 from a2a_gateway.upstream import CallContext, Upstream, UpstreamAnswer, is_read
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.codec.sizes import check_json
+from a2a_server.protocol.codec import JsonText, read_in_steps
 from a2a_server.protocol.errors import A2AError, Reason, Violation, deadline_exceeded, refuse
+from a2a_server.protocol.large import LargeRequests
 from a2a_server.protocol.names import CURSOR, CURSOR_HEADER, CURSOR_PARAMETER, VERSION, VERSION_HEADER
 from a2a_server.protocol.options import SMALL, GatewayOptions
 
@@ -95,6 +96,7 @@ class Calls:
     cards: Cards
     events: EventCache
     bodies: UnfinishedBodies
+    large: LargeRequests
 
     async def unary(
         self,
@@ -131,6 +133,8 @@ class Calls:
         beside: Beside = NOTHING,
     ) -> StreamReply:
         slot = self.streams.admit(request, self.proxies.client(request), frames.comment)
+        if request.content.total_bytes > SMALL:
+            await asyncio.sleep(0)  # others have the loop after a long body was read
         stream = await self.upstream.stream(method, message, self.context(request, query, beside))
         form = StreamForm(frames, GetMessageClass(method.output_type), self.events, self.profile)
         reply = StreamReply(slot, form)
@@ -235,10 +239,13 @@ async def _read_slowly(request: web.BaseRequest, calls: Calls) -> bytes:
         calls.bodies.drop(address, len(body))
 
 
-def check_values(raw: bytes, options: GatewayOptions) -> None:
-    """Refuse a body with too many values, before it is parsed."""
-    if len(raw) > options.max_json_values:  # which a smaller one cannot have
-        check_json(raw, options.max_json_values, "gateway.max_json_values")
+async def read_json(request: web.BaseRequest, calls: Calls) -> JsonText:
+    """Return the body as something to `loads`. A large one is read already, unless it has too many values."""
+    raw, options = await read_body(request, calls), calls.options
+    if len(raw) <= SMALL and len(raw) <= options.max_json_values:  # it cannot have more values than bytes
+        return raw
+    most = options.max_json_values
+    return await calls.large.read(read_in_steps(raw, options.max_depth, most, "gateway.max_json_values"))
 
 
 def _too_large(options: GatewayOptions) -> A2AError:

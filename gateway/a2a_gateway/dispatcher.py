@@ -34,6 +34,7 @@ from a2a_gateway.routing.template import Wild
 from a2a_gateway.upstream import Upstream
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
+from a2a_server.protocol.large import LargeRequests
 from a2a_server.protocol.names import JSON
 from a2a_server.protocol.options import GatewayOptions
 
@@ -242,4 +243,5 @@ def _calls(upstream: Upstream, config: GatewayConfig, streams: StreamSlots) -> C
         cards=cards,
         events=EventCache(profiles.V1.codec, profiles.V1.last, LongTexts()),
         bodies=UnfinishedBodies(options.max_unfinished_bytes),
+        large=LargeRequests(),
     )

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.calls import Calls, Query, Told, check_values, query_of, read_body
+from a2a_gateway.calls import Calls, Query, Told, query_of, read_json
 from a2a_gateway.http.frames import Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
@@ -110,10 +110,9 @@ class JsonRpc:
 
 async def read(request: web.BaseRequest, calls: Calls) -> object:
     must_be_json(request.headers.get(hdrs.CONTENT_TYPE), (JSON, A2A_JSON))
-    raw = await read_body(request, calls)
-    check_values(raw, calls.options)
+    body = await read_json(request, calls)
     try:
-        return loads(raw, max_depth=calls.options.max_depth)
+        return loads(body, max_depth=calls.options.max_depth)
     except NotJson as error:
         wrong(Reason.PARSE_ERROR, "", error.what)
 

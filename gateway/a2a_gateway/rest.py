@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from aiohttp import hdrs, web
 
-from a2a_gateway.calls import Calls, check_values, query_of, read_body, versions_asked
+from a2a_gateway.calls import Calls, query_of, read_body, read_json, versions_asked
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
@@ -15,6 +15,7 @@ from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_ty
 from a2a_gateway.routing.annotations import Route, is_public
 from a2a_gateway.routing.table import Table, Unknown, WrongVerb
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.protocol.codec import JsonText
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import NDJSON
 
@@ -51,15 +52,13 @@ class Rest:
         return refusal(self.calls.profile, request, error)
 
 
-async def body_of(request: web.BaseRequest, route: Route, calls: Calls) -> bytes:
+async def body_of(request: web.BaseRequest, route: Route, calls: Calls) -> JsonText:
     if not request.can_read_body:
         return b""
     if not route.body:  # it will be ignored, whatever it is
         return await read_body(request, calls, public=is_public(route.method))
     must_be_json(request.headers.get(hdrs.CONTENT_TYPE))
-    raw = await read_body(request, calls)
-    check_values(raw, calls.options)
-    return raw
+    return await read_json(request, calls)
 
 
 def refusal(profile: Profile, request: web.BaseRequest, error: Exception) -> Reply:

@@ -360,14 +360,14 @@ def empty_objects(count: int) -> struct_pb2.Value:
 async def test_a_message_with_too_many_values_is_not_even_read(*, streaming: bool) -> None:
     """What it costs to read, keep and show a message grows with its values, not with its bytes."""
     async with serving(agent := echo()) as world:
-        request = changed(lambda r: r.message.parts.add(data=empty_objects(40_000)))
+        request = changed(lambda r: r.message.parts.add(data=empty_objects(20_000)))
         refusal = await refused(world.stream(request) if streaming else world.stub.SendMessage(request))
         assert refusal.code == grpc.StatusCode.RESOURCE_EXHAUSTED
         assert refusal.reason == "BODY_TOO_LARGE"
-        assert refusal.message.startswith("The request has too many values: at most 50000 are taken (")
+        assert refusal.message.startswith("The request has too many values: at most 25000 are taken (")
         assert not agent.requests
         await at_rest(world)
-        allowed = changed(lambda r: r.message.parts.add(data=empty_objects(16_000)))
+        allowed = changed(lambda r: r.message.parts.add(data=empty_objects(8_000)))
         assert (await world.send(allowed)).status.state == COMPLETED
         assert (await world.send(say("a, [b], {c} " * 50_000))).status.state == COMPLETED
 

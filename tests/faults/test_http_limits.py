@@ -234,7 +234,7 @@ async def test_deep_json_is_refused() -> None:
         deep = b'{"a":' * depth + b"1" + b"}" * depth
         return SEND.replace(b'"parts"', b'"metadata":%b,"parts"' % deep)
 
-    for settings, right, wrong in (({}, 20, (64, 20_000)), ({"max_depth": 10}, 5, (11,))):
+    for settings, right, wrong in (({}, 20, (64, 12_000)), ({"max_depth": 10}, 5, (11,))):
         deepest = str(settings.get("max_depth", 64))
         async with house(Stage().agent, gateway=settings) as server:
             port = port_of(server)

@@ -26,6 +26,9 @@ log = structlog.get_logger(__name__)
 
 _Work = Callable[[sqlite3.Connection], T]
 
+_LONG = 2**20
+"""So many bytes of a task take milliseconds to write, and are written in the thread."""
+
 
 class SqliteStore:
     """One connection writes, in groups. Long reads have a thread of their own; short ones run on the event loop."""
@@ -101,7 +104,8 @@ class SqliteStore:
     # -- tasks
 
     async def commit(self, write: Write) -> bool:
-        return await self._write(partial(tasks.commit, write=write))
+        long = write.head is not None and len(write.head.task) + len(write.artifacts or b"") > _LONG
+        return await self._write(partial(tasks.commit, write=write), long=long)
 
     async def load(self, scope: Scope, task_id: str) -> StoredTask | None:
         return self._read(partial(tasks.load, scope=scope, task_id=task_id))

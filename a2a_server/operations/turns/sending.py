@@ -49,6 +49,8 @@ class Sending:
 
     async def _begin(self, call: Call, request: pb.SendMessageRequest, plan: Plan, once: Receipt | None) -> PendingSend:
         """Raises `Repeated` when somebody was faster with the same receipt."""
+        if call.large:
+            await asyncio.sleep(0)
         if self._live_turns.draining:
             raise shutting_down()
         if self._services.desk is not None and _brings_config(request):
@@ -90,6 +92,8 @@ class Sending:
             refuse([Violation("message.context_id", f"{said.context_id[:200]!r} is no context of yours; leave it out")])
         task_id = once.task_id if once else services.ids.new()
         writer = services.writer(call.scope, StoredTask(self._draft(task_id, said), 0, 0))
+        if call.large:
+            await asyncio.sleep(0)
         # A direct turn may never write a task, so that its receipt cannot go with it.
         if plan.direct and once and (holder := await self._receipts.reserve(call, once)) is not None:
             raise Repeated(holder)

@@ -9,7 +9,7 @@
 7. `faults` collects what is wrong with a JSON value, with the path of each fault.
 """
 
-from a2a_server.protocol.codec.codec import DEEPEST, Codec, Memo, NotJson, loads
+from a2a_server.protocol.codec.codec import DEEPEST, Codec, JsonText, Memo, NotJson, loads, read_in_steps
 from a2a_server.protocol.codec.dialect import Dialect
 
-__all__ = ["DEEPEST", "Codec", "Dialect", "Memo", "NotJson", "loads"]
+__all__ = ["DEEPEST", "Codec", "Dialect", "JsonText", "Memo", "NotJson", "loads", "read_in_steps"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Generator, Mapping
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 from google.protobuf.descriptor import Descriptor
@@ -16,6 +16,7 @@ from a2a_server.protocol.codec.dialect import Complaint, Dialect, descriptor_of
 from a2a_server.protocol.codec.faults import WRONG, Faults, expected_message, note, raise_faults
 from a2a_server.protocol.codec.reader import JsonReaders
 from a2a_server.protocol.codec.scalars import unwritable
+from a2a_server.protocol.codec.sizes import count_strings
 from a2a_server.protocol.codec.writer import JsonWriters
 from a2a_server.protocol.errors import A2AError, Reason
 
@@ -35,55 +36,74 @@ class NotJson(A2AError):  # noqa: N818 - says what the text is
         self.what = what
 
 
-def loads(raw: bytes, *, max_depth: int = DEEPEST) -> object:
+class ReadText(NamedTuple):
+    """A JSON text that has been read already, because it is large; `loads` returns the value or raises the fault."""
+
+    value: object
+    fault: NotJson | None = None
+
+
+JsonText: TypeAlias = bytes | ReadText
+
+
+def loads(text: JsonText, *, max_depth: int = DEEPEST) -> object:
     """Read a JSON text. Refuse what parsers could understand differently."""
-    try:
-        value: object = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
-        raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
-    structure = raw.translate(None, _REST)
-    if len(structure) > max_depth and _brackets(structure) > max_depth and _is_deeper(value, max_depth):
-        raise NotJson(f"it nests deeper than {max_depth} objects and lists")
-    again = orjson.dumps(value)
-    if again != raw and (again.translate(None, _REST) != structure or (b"\\" in raw and b"\\u0022" in raw)):
-        _refuse_repetition(raw, again)
+    if isinstance(text, ReadText):
+        if text.fault is not None:
+            raise text.fault
+        return text.value
+    value = _parsed(text)
+    structure, again = text.translate(None, _REST), orjson.dumps(value)
+    suspect = again != text and (again.translate(None, _REST) != structure or (b"\\" in text and b"\\u0022" in text))
+    if suspect or structure.count(b"{") + structure.count(b"[") > max_depth:  # most texts are not looked at any closer
+        strings = text.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"') // 2
+        _refuse_repetition(text, value, strings, max_depth)
     return value
 
 
-def _brackets(structure: bytes) -> int:
-    """Count brackets. There are at least as many as levels, and most texts have too few to look further."""
-    return structure.count(b"{") + structure.count(b"[")
+def read_in_steps(text: bytes, max_depth: int, most: int, setting: str) -> Generator[None, None, ReadText]:
+    """Do the same with a large text, in steps, and refuse it if it holds too many values."""
+    strings = yield from count_strings(text, most, setting)
+    try:
+        value = _parsed(text)
+        yield
+        _refuse_repetition(text, value, strings, max_depth)
+    except NotJson as fault:
+        return ReadText(None, fault)
+    return ReadText(value)
 
 
-def _is_deeper(value: object, allowed: int) -> bool:
-    level: list[Any] = [value] if isinstance(value, dict | list) else []
-    for _ in range(allowed):
-        level = [
-            item
-            for outer in level
-            for item in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(item, dict | list)
-        ]
-    return bool(level)
+def _parsed(text: bytes) -> object:
+    try:
+        value: object = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise NotJson(f"{error.msg} (line {error.lineno}, column {error.colno})") from None
+    return value
 
 
-def _refuse_repetition(raw: bytes, again: bytes) -> None:
-    r"""Refuse a member that an object holds twice.
+def _count_strings(value: object, max_depth: int) -> int:
+    """Count the strings of a value, names of members included, and refuse one that nests too deeply."""
+    level, strings, depth = [value], 0, 0
+    while level:
+        outer = [item for item in level if isinstance(item, dict | list)]
+        if outer and depth == max_depth:
+            raise NotJson(f"it nests deeper than {max_depth} objects and lists")
+        strings += sum([isinstance(item, str) for item in level]) + sum([len(it) for it in outer if type(it) is dict])
+        level = [item for one in outer for item in (one.values() if isinstance(one, dict) else one)]
+        depth += 1
+    return strings
 
-    orjson keeps only the last one. `loads` notices by the quotes: the value written again has fewer of them, because
-    the repeated name is missing. Only `\u0022` could hide that, since it is written as `\"`. So the quotes of a
-    suspicious text are counted without escaped ones. Python's slower parser, which sees every member, finds the name.
+
+def _refuse_repetition(text: bytes, value: object, strings: int, max_depth: int) -> None:
+    r"""Refuse a member that an object holds twice: orjson keeps only the last one, so there are fewer strings then.
+
+    `loads` suspects a text that has other quotes when it is written again, or that hides quotes as `\u0022`. Python's
+    slower parser, which sees every member, finds the name.
     """
-    if _quotes(raw) == _quotes(again):
-        return
-    if len(raw) > _LARGE:
+    if _count_strings(value, max_depth) < strings:
+        if len(text) <= _LARGE:
+            json.loads(text, object_pairs_hook=_distinct, parse_int=str, parse_float=str)
         raise NotJson("an object holds a member more than once")
-    json.loads(raw, object_pairs_hook=_distinct, parse_int=str, parse_float=str)
-
-
-def _quotes(text: bytes) -> int:
-    """Count the quotes that begin or end a string."""
-    return text.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"')
 
 
 def _distinct(members: list[tuple[str, object]]) -> None:

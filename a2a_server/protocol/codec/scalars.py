@@ -70,7 +70,8 @@ def octets(value: object) -> bytes:
     """Read base64 of either alphabet, with or without padding (JSON-05)."""
     if type(value) is not str:
         raise TypeError
-    return a2b_base64(value.translate(_STANDARD) + "=" * (-len(value) % 4), strict_mode=True)
+    standard = value.translate(_STANDARD) if "-" in value or "_" in value else value
+    return a2b_base64(standard + "=" * (-len(value) % 4), strict_mode=True)
 
 
 def base64(value: bytes) -> str:

@@ -1,14 +1,14 @@
 """How many values a request holds, counted in its bytes before anything is built (spec: DOOR-04, LIMT-01).
 
 What a message costs grows with its values, not with its bytes: 16 MiB may be one file, or millions of empty objects.
-Only requests of more bytes than the bound on values are looked at; a smaller one cannot have too many.
+Counting goes in steps: others get the event loop between any two of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from functools import lru_cache
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NoReturn, TypeAlias, TypeVar
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
@@ -16,26 +16,36 @@ from google.protobuf.message import DecodeError, Message
 from a2a_server.protocol.codec.dialect import descriptor_of
 from a2a_server.protocol.errors import A2AError, Reason
 
-MOST_VALUES: Final = 50_000
-"""Of the most expensive kind, members of objects, so many hold the event loop for up to 100 ms."""
+MOST_VALUES: Final = 25_000
+"""So many members of objects, which cost most, hold the event loop for up to 25 ms in each stage of their work."""
 
-_GLANCE: Final = 2**20
+_BYTES: Final = 2**18
+_FIELDS: Final = 2**13
+"""What one step looks at, which takes a few milliseconds at most."""
+
 _REST: Final = bytes(set(range(256)) - set(b"[]{},"))
 
 
-def check_json(raw: bytes, most: int, setting: str) -> None:
-    """Refuse a JSON text with too many values. Counted are commas, brackets and braces outside of strings."""
-    if len(raw) <= most or _marks(raw) <= most:
-        return
-    if len(raw) > _GLANCE:  # most texts of very many values show it early
-        check_json(raw[:_GLANCE], most, setting)
-    bare = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # so that every quote begins or ends a string
-    if bare.count(b'"') > 4 * (most + 1) or _marks(b"".join(bare.split(b'"')[::2])) > most:
-        _refuse(most, setting)
+def count_strings(raw: bytes, most: int, setting: str) -> Generator[None, None, int]:
+    """Count the strings of a JSON text, names of members included, and refuse a text with too many values.
 
-
-def _marks(raw: bytes) -> int:
-    return len(raw.translate(None, _REST))
+    As values count commas, brackets and braces outside of strings.
+    """
+    at = quotes = marks = 0
+    while at < len(raw):
+        part = raw[at : at + _BYTES]
+        if (len(part) - len(part.rstrip(b"\\"))) % 2:  # what the last one escapes belongs to it
+            part = raw[at : at + _BYTES + 1]
+        at += len(part)
+        if b"\\" in part:
+            part = part.replace(b"\\\\", b"").replace(b'\\"', b"")  # so that every quote begins or ends a string
+        pieces = part.split(b'"')
+        marks += len(b"".join(pieces[quotes % 2 :: 2]).translate(None, _REST))
+        quotes += len(pieces) - 1
+        if marks > most:
+            _refuse(most, setting)
+        yield
+    return quotes // 2
 
 
 def _refuse(most: int, setting: str) -> NoReturn:
@@ -43,44 +53,51 @@ def _refuse(most: int, setting: str) -> NoReturn:
     raise A2AError(Reason.BODY_TOO_LARGE, text)
 
 
-_Inner: TypeAlias = Mapping[int, tuple[Descriptor, int]]
-"""The fields of a type that hold messages, by number: the message's type and its weight."""
+M = TypeVar("M", bound=Message)
+
+_Shape: TypeAlias = tuple[int, Mapping[int, tuple[Descriptor, int]]]
+"""What each field of a type counts at least, and those that hold messages, by number: the type, and what it adds."""
 
 _UNITS: Final = 4
-"""A field counts as one unit. A member of an object has four: the map's entry, key, value and the kind of the value."""
-_MESSAGE: Final = 5
+"""What a value counts. A member of free-form JSON has four fields: the map's entry, key, value and its kind."""
+_FREE: Final = frozenset({"google.protobuf.Struct", "google.protobuf.Value", "google.protobuf.ListValue"})
 _LIGHT: Final = frozenset({"google.protobuf.Struct.fields", "google.protobuf.ListValue.values"})
 
 
+_MESSAGE: Final = 5
+
+
 @lru_cache(maxsize=256)
-def _inner(kind: Descriptor) -> _Inner:
-    return {
-        field.number: (field.message_type, 1 if field.full_name in _LIGHT or _is_entry(kind) else _MESSAGE)
+def _shape(kind: Descriptor) -> _Shape:
+    entry = kind.GetOptions().map_entry
+    units = 1 if entry or kind.full_name in _FREE else _UNITS
+    inner = {
+        field.number: (field.message_type, 0 if entry or field.full_name in _LIGHT else _MESSAGE - units)
         for field in kind.fields
         if field.message_type is not None
     }
+    return units, inner
 
 
-def _is_entry(kind: Descriptor) -> bool:
-    return kind.GetOptions().map_entry
-
-
-def check_wire(raw: bytes, kind: type[Message], most: int, setting: str) -> None:  # noqa: C901 - see `_varint`
-    """Refuse a serialised message with too many values; whatever JSON may hold by `check_json` passes.
+def read_wire(raw: bytes, kind: type[M], most: int, setting: str) -> Generator[None, None, M]:  # noqa: C901 - see `_varint`
+    """Read a serialised message, and refuse it if it has too many values; whatever JSON may hold passes.
 
     Raises `DecodeError` if the bytes are not well-formed.
     """
-    if len(raw) <= most:
-        return
-    left, waiting = _UNITS * most, [(_inner(descriptor_of(kind)), 0, len(raw))]
+    step, left, waiting = _FIELDS, _UNITS * most, [(descriptor_of(kind), 0, len(raw))]
     try:
         while waiting:
-            inner, at, end = waiting.pop()
+            outer, at, end = waiting.pop()
+            units, inner = _shape(outer)
             while at < end:
                 tag, at = raw[at], at + 1
                 if tag > _LAST:
                     tag, at = _varint(raw, at - 1)
-                left -= 1
+                left -= units
+                step -= 1
+                if not step:
+                    step = _FIELDS
+                    yield
                 form = tag & 7
                 if form == 2:  # noqa: PLR2004 - with a length
                     size, at = raw[at], at + 1
@@ -88,8 +105,8 @@ def check_wire(raw: bytes, kind: type[Message], most: int, setting: str) -> None
                         size, at = _varint(raw, at - 1)
                     found = inner.get(tag >> 3)
                     if found is not None:
-                        left -= found[1] - 1
-                        waiting.append((_inner(found[0]), at, at + size))
+                        left -= found[1]
+                        waiting.append((found[0], at, at + size))
                     at += size
                 elif form == 0:
                     at = _varint(raw, at)[1]
@@ -101,6 +118,8 @@ def check_wire(raw: bytes, kind: type[Message], most: int, setting: str) -> None
                 raise DecodeError
     except IndexError:
         raise DecodeError from None
+    yield
+    return kind.FromString(raw)
 
 
 _FIXED: Final = {1: 8, 3: 0, 4: 0, 5: 4, 6: 2**60, 7: 2**60}

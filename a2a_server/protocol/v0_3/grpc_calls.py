@@ -5,9 +5,9 @@ Serves LMAP, LGRP-01, LGRP-02, LGRP-04, CONF-22, CONF-31, TENA-03 and TENA-05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -200,9 +200,8 @@ def refuse_tenant(request: Message) -> None:
     The draft has 0.3's package, service and numbers, and after the last of them `tenant`: nothing else tells its
     clients apart. To drop the tenant would be to act in somebody else's space.
     """
-    unknown = UnknownFieldSet(request)
-    for index in range(len(unknown)):
-        field, last = unknown[index], max((own.number for own in request.DESCRIPTOR.fields), default=0)
+    last = max((own.number for own in request.DESCRIPTOR.fields), default=0)
+    for field in cast("Iterable[Any]", UnknownFieldSet(request)):
         if field.field_number == last + 1 and field.wire_type == _TEXT and field.data:
             text = "0.3 has none over gRPC; call lf.a2a.v1, or REST or JSON-RPC under the tenant's path"
             refuse([Violation("tenant", text)])

@@ -26,7 +26,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_gateway.routing.annotations import Route, captured
 from a2a_gateway.routing.table import Match
 from a2a_gateway.routing.url_fields import UnfitError, UrlField, find, is_map, is_well_known
-from a2a_server.protocol.codec import DEEPEST, Codec, loads
+from a2a_server.protocol.codec import DEEPEST, Codec, JsonText, loads
 from a2a_server.protocol.codec.faults import MOST, expected, key_path, shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
@@ -35,7 +35,7 @@ _QUOTED = frozenset({FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT
 
 
 def bind(
-    match: Match, query: Sequence[tuple[str, str]], body: bytes, codec: Codec, *, max_depth: int = DEEPEST
+    match: Match, query: Sequence[tuple[str, str]], body: JsonText, codec: Codec, *, max_depth: int = DEEPEST
 ) -> Message:
     """Return the request message, or raise one `A2AError` that names all faults."""
     plan = _plan(match.route)
@@ -140,7 +140,7 @@ def _judged(faults: list[Violation], codec: Codec, value: object, request: type[
     return None
 
 
-def _read(plan: _RoutePlan, body: bytes, codec: Codec, faults: list[Violation], max_depth: int) -> Message | None:
+def _read(plan: _RoutePlan, body: JsonText, codec: Codec, faults: list[Violation], max_depth: int) -> Message | None:
     if not body:  # the same as `{}` (REST-05)
         return None
     try:

@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.checkers import checker_of, required_violations
 from a2a_server.domain.demands import faults_of
-from a2a_server.domain.free_form import NOT_FINITE, is_finite, too_deep
+from a2a_server.domain.free_form import NOT_FINITE, TOO_DEEP, fault_of, readable
 
 MESSAGES = list(pb.DESCRIPTOR.message_types_by_name.values())
 
@@ -85,10 +85,28 @@ def lists(levels: int, text: str = "") -> struct_pb2.Value:
     return value
 
 
-@pytest.mark.parametrize("text", ["", "x" * 200, "x" * 20_000], ids=["small", "varint", "long-varint"])
+@pytest.mark.parametrize(
+    "text", ["", "x" * 200, "x" * 20_000, "x" * 2**21], ids=["small", "varint", "long-varint", "large"]
+)
 @pytest.mark.parametrize("levels", [45, 46])
 def test_lists_in_lists(levels: int, text: str) -> None:
-    assert too_deep(lists(levels, text)) is (levels == 46)
+    assert fault_of(lists(levels, text)) == (TOO_DEEP if levels == 46 else "")
+    assert readable(lists(levels, text)) is (levels == 45)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("levels", [29, 30, 31])
+def test_objects_in_objects(levels: int, *, large: bool) -> None:
+    value = struct_pb2.Value(struct_value=struct_pb2.Struct())
+    for _ in range(levels - 1):
+        outer = struct_pb2.Value()
+        outer.struct_value.fields["a"].CopyFrom(value)
+        value = outer
+    if large:
+        value.struct_value.fields["text"].string_value = "\x11" * 2**21
+    for whole in (value, value.struct_value):
+        assert readable(whole) is (levels <= 30)
+        assert fault_of(whole) == (TOO_DEEP if levels > 30 else "")
 
 
 def test_what_is_accepted_can_be_read_back() -> None:
@@ -146,13 +164,16 @@ def keyed(value: V) -> V:
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, struct.unpack("<d", b"\1\0\0\0\0\0\xf0\xff")[0]])
 @pytest.mark.parametrize("inside", [lambda v: v, listed, keyed, lambda v: listed(number(1), keyed(listed(v)))])
 def test_numbers_that_json_cannot_say_are_seen_wherever_they_are(wrong: float, inside: Callable[[V], V]) -> None:
-    assert not is_finite(inside(number(wrong)))
-    assert not is_finite(struct_pb2.Struct(fields={"a": inside(number(wrong))}))
+    assert fault_of(inside(number(wrong))) == NOT_FINITE
+    large = listed(V(string_value="\x11" * 2**21), inside(number(wrong)))
+    assert fault_of(large) == NOT_FINITE
+    assert not readable(large)
+    assert fault_of(struct_pb2.Struct(fields={"a": inside(number(wrong))})) == NOT_FINITE
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 1.5, 2.0**1023, -1.7976931348623157e308, 5e-324])
 def test_all_others_are_fine(value: float) -> None:
-    assert is_finite(
+    assert readable(
         listed(number(value), keyed(number(value)), V(bool_value=True), V(null_value=struct_pb2.NULL_VALUE))
     )
 
@@ -161,8 +182,8 @@ def test_text_that_looks_like_one_is_text() -> None:
     """Here a text's end and the length of what follows it make up the bytes of a NaN."""
     value = listed(V(string_value="\x11aaaaa"), V(string_value="x" * 16365))
     assert b"\x11aaaaa\x0a\xf0\x7f" in value.SerializeToString()
-    assert is_finite(value)
-    assert not is_finite(listed(value, number(math.inf)))
+    assert readable(value)
+    assert not readable(listed(value, number(math.inf)))
 
 
 @pytest.mark.req("GEN-02")

@@ -8,7 +8,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.domain.free_form import too_deep
+from a2a_server.domain.free_form import TOO_DEEP, fault_of
 from a2a_server.protocol.v0_3 import messages
 from a2a_server.protocol.v0_3 import resource_names as names
 from a2a_server.protocol.v0_3.json import kind_json, proto_json
@@ -296,7 +296,7 @@ def test_numbers_that_only_the_other_side_knows_are_unspecified_in_answers() -> 
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])
 def test_the_deepest_data_that_is_accepted_can_be_read_in_0_3(wrap: Any) -> None:
     part, value = pb.Part(), None
-    while not too_deep(ParseDict({"data": value}, pb.Part()).data):
+    while fault_of(ParseDict({"data": value}, pb.Part()).data) != TOO_DEEP:
         part, value = ParseDict({"data": value}, pb.Part()), wrap(value)
     status = pb.TaskStatus(message=pb.Message(parts=[part]))
     legacy = messages.Downgrade().item(pb.StreamResponse(task=pb.Task(status=status)), last=False)

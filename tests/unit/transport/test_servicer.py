@@ -221,4 +221,4 @@ async def test_a_large_request_is_read_when_it_is_known_who_calls(package: str, 
         assert refusal.code == grpc.StatusCode.INVALID_ARGUMENT
         refusal = await refused(lambda: call(b"\x12\x00" * 100_000, "right"))
         assert (refusal.code, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "BODY_TOO_LARGE")
-        assert refusal.message == "The request has too many values: at most 50000 are taken (transport.max_values)."
+        assert refusal.message == "The request has too many values: at most 25000 are taken (transport.max_values)."

@@ -33,7 +33,7 @@ from a2a_gateway.requests.binding import merge
 from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Match, Table
 from a2a_proto import a2a_pb2, discovery_pb2
-from a2a_server.protocol.codec import Codec
+from a2a_server.protocol.codec import Codec, JsonText
 from a2a_server.protocol.errors import Reason, Violation, refuse
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import NDJSON
@@ -58,7 +58,7 @@ _AFTER: Final = "lastUpdatedAfter"
 _AFTERS: Final = frozenset({_AFTER, "last_updated_after"})
 
 
-def request_of(match: Match, query: Query, body: bytes, codec: Codec, max_depth: int) -> tuple[Any, JsonObject]:
+def request_of(match: Match, query: Query, body: JsonText, codec: Codec, max_depth: int) -> tuple[Any, JsonObject]:
     """Return a request of 1.0, and the body as JSON; raise one `A2AError` that names what is wrong with it."""
     if not match.route.body:
         return _of_url(match, query, codec), {}

@@ -17,7 +17,7 @@ from a2a_gateway.calls import Query
 from a2a_gateway.older.v0_3.answers import RPCS
 from a2a_gateway.requests import binding
 from a2a_gateway.routing.table import Match, wildcards
-from a2a_server.protocol.codec import loads
+from a2a_server.protocol.codec import JsonText, loads
 from a2a_server.protocol.codec.faults import shown
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 from a2a_server.protocol.v0_3.configs import PATH, QUERY, JsonObject
@@ -53,7 +53,7 @@ class _Asked(NamedTuple):
     body: Any  # JSON
 
 
-def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: int) -> OldRequest:
+def request_of(match: Match, path: str, query: Query, body: JsonText, max_depth: int) -> OldRequest:
     """Read a request; what its parts say is checked as far as they could contradict each other."""
     faults: list[Violation] = []
     said = binding.url_values(match, query, faults)
@@ -64,7 +64,7 @@ def request_of(match: Match, path: str, query: Query, body: bytes, max_depth: in
     return read(RPCS[rpc], _Asked(wildcards(match.route.template, path), said, value))
 
 
-def parsed(body: bytes, max_depth: int) -> object:
+def parsed(body: JsonText, max_depth: int) -> object:
     try:
         return loads(body, max_depth=max_depth)
     except A2AError as error:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import TypeVar, cast
+
 import pytest
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.protocol.codec import loads
-from a2a_server.protocol.codec.sizes import check_json, check_wire
+from a2a_server.protocol.codec import NotJson, loads, read_in_steps, sizes
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.json_v1 import V1
 
 MOST = 1000
+T = TypeVar("T")
 SHAPES = {
     "empty objects": (b"[" + b"{}," * 329 + b"1]", b"{},"),
     "empty lists": (b"[" + b"[]," * 329 + b"1]", b"[],"),
@@ -21,6 +24,22 @@ SHAPES = {
     "nested objects": (b"[" + b'{"a":{"a":{"a":{}}}},' * 108 + b"1]", b'{"a":1},'),
     "lists of one": (b"[" + b"[1]," * 325 + b"1]", b"[1],"),
 }
+
+
+def check_json(raw: bytes, most: int, setting: str) -> int:
+    return taken(sizes.count_strings(raw, most, setting))
+
+
+def check_wire(raw: bytes, kind: type[Message], most: int, setting: str) -> None:
+    taken(sizes.read_wire(raw, kind, most, setting))
+
+
+def taken(steps: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("T", end.value)
 
 
 def sent(data: bytes) -> bytes:
@@ -54,6 +73,63 @@ def test_what_is_no_json_is_left_to_the_parser(raw: bytes) -> None:
     check_json(raw, MOST, "")
 
 
+SLICE = 2**18
+LONG = b"x" * (SLICE - 5)
+
+
+@pytest.mark.parametrize("shift", range(10))
+@pytest.mark.parametrize("text", [b'\\\\\\"[,{', b"\\\\\\\\", b'\\"\\"\\"\\"', b"\\u0022\\u005c", "é€😀".encode()])
+def test_strings_are_counted_wherever_a_step_ends(text: bytes, shift: int) -> None:
+    """Also between a backslash and what it escapes."""
+    long = LONG[shift:] + text
+    raw = b'{"%b":["%b",1,"%b"],"":"%b"}' % (long, text, long, LONG)
+    assert check_json(raw, 10, "") == 5
+    assert taken(read_in_steps(raw, 64, 10, "")).value == loads(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":1,"a":2}',
+        b'{"a":{"b":["",""]},"c":[{"a":"","a":""}]}',
+        b'{"a":1,"\\u0061":2}',
+        b'{"a":"\\u0022","a":""}',
+        b'{"a":"\\"","b":[],"b":[]}',
+        b'{"t":"%b","a":1,"a":2}' % (b"x" * 2**20),
+        b"[" * 5 + b"]" * 5,
+        b'{"a":' * 5 + b"{}" + b"}" * 5,
+        b"[[[[1]]]]",
+        b'["a",2.5,null,{"a":"b","c":{}}]',
+        b'{"a":"a","b":"a"}',
+        b"[1",
+        b"1",
+        b'"',
+        b"\xff",
+    ],
+)
+def test_large_texts_are_judged_as_small_ones(raw: bytes) -> None:
+    """With the same words, too."""
+    outcome = taken(read_in_steps(raw, 4, MOST, ""))
+    if outcome.fault is None:
+        assert loads(outcome) == loads(raw, max_depth=4)
+        return
+    with pytest.raises(NotJson) as small:
+        loads(raw, max_depth=4)
+    with pytest.raises(NotJson) as large:
+        loads(outcome)
+    assert large.value.message == small.value.message
+
+
+def test_no_step_is_long() -> None:
+    """A step looks at 256 KiB of JSON, or 8,192 fields of protobuf, whatever they are."""
+    for raw in (b'"%b"' % (b"x" * 2**22), b'["%b"]' % (b'\\"' * 2**21), b'"' * 2**22):
+        assert len([*sizes.count_strings(raw, MOST, "")]) >= 16
+    message = pb.SendMessageRequest()
+    for _ in range(25_000):
+        message.message.parts.add().data.list_value.values.add().struct_value.SetInParent()
+    assert len([*sizes.read_wire(message.SerializeToString(), pb.SendMessageRequest, 10**6, "")]) >= 15
+
+
 def test_large_texts_are_refused_wherever_the_values_are() -> None:
     padding = b'"' + b"x" * 2**21 + b'"'
     check_json(b"[" + padding + b",1" * 900 + b"]", MOST, "")
@@ -82,6 +158,6 @@ def test_what_is_no_message_is_refused_at_once(raw: bytes) -> None:
 def test_unknown_fields_count_as_well() -> None:
     unknown = b"\xf8\x06\x01" + b"\xf9\x06" + b"x" * 8 + b"\xfd\x06" + b"x" * 4 + b"\xf3\x06\xf4\x06" + b"\xfa\x06\x01x"
     assert pb.SendMessageRequest.FromString(unknown)
-    check_wire(unknown * 100, pb.SendMessageRequest, 150, "")
+    check_wire(unknown * 100, pb.SendMessageRequest, 600, "")
     with pytest.raises(A2AError, match="too many values"):
-        check_wire(unknown * 101, pb.SendMessageRequest, 150, "")
+        check_wire(unknown * 101, pb.SendMessageRequest, 600, "")
