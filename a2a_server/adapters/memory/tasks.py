@@ -68,7 +68,11 @@ class TaskRow:
     def size(self, *, artifacts: bool) -> int:
         """Bytes of what `task` is made of."""
         size = len(self.head.task)
-        return size + len(self.artifacts) + sum(map(len, self.wires[self.shelved :])) if artifacts else size
+        if artifacts:
+            size += len(self.artifacts)
+            if self.shelved < len(self.wires):
+                size += sum(map(len, self.wires[self.shelved :]))
+        return size
 
     def task(self, *, artifacts: bool) -> pb.Task:
         """The task with everything that was written."""

@@ -41,6 +41,8 @@ def _fitting(connection: sqlite3.Connection, query: TaskQuery, rows: sqlite3.Cur
         if artifacts:
             shelf = connection.execute(_SQL["shelf"], (key,)).fetchone()
             room -= shelf[2]
+            if shelf[0] < shelf[1]:  # the task is being written
+                room -= connection.execute(_SQL["tail_size"], (key, shelf[0])).fetchone()[0]
         if room < 0 and tasks:
             return tasks, True
         tasks.append(_with_artifacts(connection, key, head, shelf) if artifacts else read(head))

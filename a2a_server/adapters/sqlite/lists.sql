@@ -42,10 +42,12 @@ WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner)
 -- it is NULL, because there may be no room for it. SQLite knows lengths without reading.
 SELECT max(tasks.shelved, coalesce(artifacts.number, 0)),
        max(tasks.number, coalesce((SELECT max(number) FROM events WHERE task = tasks.key), 0)),
-       coalesce(length(artifacts.wire), 0) + coalesce((SELECT sum(length(wire)) FROM events WHERE task = tasks.key
-           AND number > max(tasks.shelved, coalesce(artifacts.number, 0))), 0),
+       coalesce(length(artifacts.wire), 0),
        CASE WHEN artifacts.wire IS NULL THEN x'' WHEN length(artifacts.wire) < 65536 THEN artifacts.wire END
 FROM tasks LEFT JOIN artifacts ON artifacts.task = tasks.key WHERE tasks.key = ?
+
+-- name: tail_size
+SELECT coalesce(sum(length(wire)), 0) FROM events WHERE task = ? AND number > ?
 
 -- name: artifacts
 SELECT wire FROM artifacts WHERE task = ?
