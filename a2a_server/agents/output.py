@@ -23,7 +23,8 @@ LINGER = 0.02
 A chunk has to say whether it is the last, but an author knows that only when no further one comes. So each chunk waits
 for the next one. A slow source must not make clients wait for text that is already there, so the wait is limited:
 shorter than anybody notices, longer than the gap between the last token and the end of most model streams. When the
-limit passes, the chunk is sent unmarked, and the end of the artifact costs one more event with an empty text.
+limit passes, the chunk is sent unmarked. No event says then that it was the last: that would take a part without
+content, which chat windows show and the task keeps.
 """
 
 
@@ -238,20 +239,10 @@ class ArtifactWriter:
         self._closed = True
         if self._newest is None:
             return
-        if error is not None or self._output.stopped:
+        if self._output.holds(self._newest):
+            self._newest.artifact_update.last_chunk = error is None and not self._output.stopped
             self._output.flush()
-        else:
-            self._finish(self._newest)
         self._ids.close(self._ordinal)
-
-    def _finish(self, newest: pb.StreamResponse) -> None:
-        if self._output.holds(newest):
-            newest.artifact_update.last_chunk = True
-            self._output.flush()
-        else:
-            end = self._event(pb.Part(text=""))
-            end.artifact_update.last_chunk = True
-            self._output.send(end)
 
     def _event(self, part: pb.Part) -> pb.StreamResponse:
         """The first chunk carries the labels. Later ones need only the artifact's id."""

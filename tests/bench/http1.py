@@ -35,7 +35,6 @@ class HttpPlan:
     expected: bytes
     connections: int = 32
     messages: int = 1
-    spare: int = 0
 
     @property
     def depth(self) -> int:

@@ -44,11 +44,6 @@ class Work(Protocol):
         """How many messages every answer must consist of."""
         ...
 
-    @property
-    def spare(self) -> int:
-        """How many more it may have: when its last chunk is late, another one says that it was the last."""
-        ...
-
     def connect(self, server: Server) -> Line: ...
 
 
@@ -61,7 +56,6 @@ class Plan:
     connections: int = 4
     depth: int = 8
     messages: int = 1
-    spare: int = 0
 
     @property
     def name(self) -> str:
@@ -109,7 +103,7 @@ def drive(server: Server, work: Work, *, seconds: float = 0.0, calls: int = 0) -
         elapsed = time.perf_counter() - begun
         server_cpu, client_cpu = server.cpu() - server_cpu, time.process_time() - client_cpu
     for exchange in ended:
-        if not 0 <= exchange.messages - work.messages <= work.spare:
+        if exchange.messages != work.messages:
             found = f"{exchange.messages} messages instead of {work.messages}"
             raise Broken(f"{server.name} answered {work.name} by {found}")
     return Load(

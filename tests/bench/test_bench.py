@@ -65,7 +65,7 @@ def test_http_doors_answer_alike_and_take_load(lab: Lab) -> None:
         equality.check(ours, sdk, doors=DOORS)
         equality.alike(old_door.answers, ours, sdk)
         for door in DOORS:
-            chunks = HttpPlan("stream", [door.stream("chunks", "5").raw()], DONE, connections=2, messages=8, spare=1)
+            chunks = HttpPlan("stream", [door.stream("chunks", "5").raw()], DONE, connections=2, messages=8)
             for plan in (HttpPlan("send", [door.send("echo").raw()], DONE, connections=2), chunks):
                 loads = lab.compare({"ours": (ours, plan), "sdk": (sdk, plan)})
                 for load in (*loads["ours"], *loads["sdk"]):
@@ -105,7 +105,7 @@ def test_filled_tasks_are_as_good_as_others(server: Server) -> None:
 
 def test_a_number_of_calls_is_kept(server: Server) -> None:
     assert drive(server, ECHO, calls=7).calls == 7
-    stream = Plan("SendStreamingMessage", [requests.send("chunks", "5")], 1, 1, messages=8, spare=1)
+    stream = Plan("SendStreamingMessage", [requests.send("chunks", "5")], 1, 1, messages=8)
     assert 24 <= drive(server, stream, calls=3).messages <= 27
 
 

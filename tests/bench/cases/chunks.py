@@ -38,4 +38,4 @@ def chunks(lab: Lab) -> Iterator[Row]:
 
 def _plan(count: int) -> Plan:
     body = requests.send("chunks", str(count))
-    return Plan("SendStreamingMessage", [body], connections=1, depth=1, messages=count + FRAME, spare=1)
+    return Plan("SendStreamingMessage", [body], connections=1, depth=1, messages=count + FRAME)

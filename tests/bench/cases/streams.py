@@ -20,8 +20,8 @@ FRAME = 3
 def stream(lab: Lab) -> Iterator[Row]:
     """SendStreamingMessage with 200 chunks: events per second, and the time to the first event."""
     body, messages = requests.send("chunks", str(_CHUNKS)), _CHUNKS + FRAME
-    many = Plan("SendStreamingMessage", [body], connections=4, depth=2, messages=messages, spare=1)
-    alone = Plan("SendStreamingMessage", [body], connections=1, depth=1, messages=messages, spare=1)
+    many = Plan("SendStreamingMessage", [body], connections=4, depth=2, messages=messages)
+    alone = Plan("SendStreamingMessage", [body], connections=1, depth=1, messages=messages)
     with lab.ours("memory") as ours, lab.ours("sqlite") as ours_on_disk, lab.sdk("memory") as sdk:
         equality.check(ours, ours_on_disk, sdk)
         servers = {"ours": ours, "ours/sqlite": ours_on_disk, "sdk": sdk}
@@ -40,7 +40,7 @@ def http_stream(lab: Lab) -> Iterator[Row]:
         equality.check(*servers.values(), doors=DOORS)
         for door in DOORS:
             request = door.stream("chunks", str(_CHUNKS)).raw()
-            many = HttpPlan("SendStreamingMessage", [request], DONE, connections=8, messages=_CHUNKS + FRAME, spare=1)
+            many = HttpPlan("SendStreamingMessage", [request], DONE, connections=8, messages=_CHUNKS + FRAME)
             alone = replace(many, connections=1)
             loads = lab.compare({name: (server, many) for name, server in servers.items()})
             calm = lab.compare({name: (server, alone) for name, server in servers.items()})
