@@ -46,7 +46,8 @@ def extend(card: pb.AgentCard, caller: Caller) -> pb.AgentCard | None:
 
 
 def cast(**options: Any) -> Stage:
-    stage = Stage(**{"extended": extend, "extensions": [Extension(PLACE)], **options})
+    usual = {"extended": extend, "extensions": [Extension(PLACE)], "default_input_modes": ["text/plain"]}
+    stage = Stage(**{**usual, **options})
 
     @stage.agent.skill(id="chunks", description="Writes in chunks.", tags=["test"])
     async def chunks(turn: Turn) -> AsyncIterator[str]:
