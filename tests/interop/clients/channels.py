@@ -28,7 +28,7 @@ def _signed(details: Any, token: str) -> Any:
     return details._replace(metadata=metadata)
 
 
-def channel(url: str, token: str = "") -> grpc.aio.Channel:
-    """An open channel to the address on a card; on cards of 0.3 it may be a URL, which gRPC can't dial."""
+def channel(address: str, token: str = "") -> grpc.aio.Channel:
+    """An open channel to the address on a card, as it stands there."""
     interceptors = [_Unary(token), _Stream(token)] if token else []
-    return grpc.aio.insecure_channel(url.removeprefix("http://"), interceptors=interceptors)
+    return grpc.aio.insecure_channel(address, interceptors=interceptors)

@@ -8,14 +8,7 @@ import { randomUUID } from "node:crypto";
 import { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } from "@a2a-js/sdk/client";
 import { GrpcTransportFactory } from "@a2a-js/sdk/client/grpc";
 
-/** On cards of 0.3 the address of gRPC may be a URL, which gRPC can't dial. */
-class Dial extends GrpcTransportFactory {
-  create(url, card) {
-    return super.create(url.replace("http://", ""), card);
-  }
-}
-
-const TRANSPORTS = [JsonRpcTransportFactory, RestTransportFactory, Dial];
+const TRANSPORTS = [JsonRpcTransportFactory, RestTransportFactory, GrpcTransportFactory];
 const connections = new Map();
 
 async function connect({ url, transport, token, extensions }) {
