@@ -27,16 +27,16 @@ from tests.interop.remote import Client, Program, Refused, running
 pytestmark = pytest.mark.long
 
 PARROT = str(Path(__file__).parent / "servers" / "parrot.py")
-PLAIN, WITHOUT_GRPC, BARE_GRPC = "as it is", "without gRPC on the card", "0.3 with host:port"
+PLAIN, WITHOUT_GRPC = "as it is", "without gRPC on the card"
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     PLAIN: {},
     WITHOUT_GRPC: {"A2A_GATEWAY__UPSTREAM_DOORS": "false"},
-    BARE_GRPC: {"A2A_LEGACY__GRPC_URLS": "false"},
 }
 CLOSED = {"A2A_AUTH__TOKENS": json.dumps([CREDENTIAL])}
 PROGRAMS: Mapping[str, Callable[[], Sequence[str]]] = {
     **COMMANDS,
     "adk": partial(installed, "adk", "kits.adk"),
+    "ag-ui": partial(installed, "ag-ui", "client.mjs"),
     "beeai": partial(installed, "beeai", "kits.beeai"),
     "fasta2a": partial(installed, "fasta2a", "kits.fasta2a"),
     "fasta2a-0.6": partial(installed, "fasta2a-0.6", "kits.fasta2a"),
@@ -63,6 +63,7 @@ class Kit(NamedTuple):
 
 PACKAGES = {
     "adk": "google-adk",
+    "ag-ui": "@ag-ui/a2a",
     "beeai": "beeai-framework",
     "fasta2a": "fasta2a",
     "fasta2a-0.6": "fasta2a",
@@ -74,10 +75,10 @@ PACKAGES = {
 """What the page of them calls a program."""
 FASTA2A = Kit("fasta2a-0.6")
 """Reads no cards, and has no streams."""
-FRAMEWORKS = [Kit("adk", WITHOUT_GRPC), Kit("beeai"), Kit("litellm"), Kit("strands")]
+FRAMEWORKS = [Kit("adk", WITHOUT_GRPC), Kit("ag-ui"), Kit("beeai"), Kit("litellm"), Kit("strands")]
 SDKS = [
-    *(Kit("python-0.3", BARE_GRPC, transport, "0.3") for transport in TRANSPORTS),
-    *(Kit("javascript-0.3", BARE_GRPC, transport, "0.3") for transport in TRANSPORTS),
+    *(Kit("python-0.3", PLAIN, transport, "0.3") for transport in TRANSPORTS),
+    *(Kit("javascript-0.3", PLAIN, transport, "0.3") for transport in TRANSPORTS),
     *(Kit("python-1.0.0", PLAIN, transport, "1.0") for transport in TRANSPORTS),
     *(Kit("python-1.0", PLAIN, transport, "1.0") for transport in TRANSPORTS),
     *(Kit("javascript-1.3", PLAIN, transport, "1.0") for transport in TRANSPORTS),
@@ -170,9 +171,14 @@ def test_the_card(meet: Meet, kit: Kit) -> None:
     assert "Says it again." in meet(kit).card()
 
 
+def told(kit: Kit, text: str, state: str) -> tuple[str, str]:
+    """What a program tells of an answer; AG-UI's has no word for states."""
+    return text, state if kit.program != "ag-ui" else ""
+
+
 @pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS), MIXED])
 def test_an_answer(meet: Meet, kit: Kit) -> None:
-    assert meet(kit).say("one two three") == ("one two three ", "completed")
+    assert meet(kit).say("one two three") == told(kit, "one two three ", "completed")
 
 
 @pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, *SDKS), MIXED])
@@ -184,21 +190,22 @@ def test_a_stream(meet: Meet, kit: Kit) -> None:
 @pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS), MIXED])
 def test_a_question_and_its_answer(meet: Meet, kit: Kit) -> None:
     talk = meet(kit)
-    assert talk.say("a car") == ("What colour?", "input-required")
-    if kit.program != "strands":  # which begins anew each time
-        assert talk.say("red") == ("red it is", "completed")
+    assert talk.say("a car") == told(kit, "What colour?", "input-required")
+    if kit.program not in {"ag-ui", "strands"}:  # which begin anew each time
+        assert talk.say("red") == told(kit, "red it is", "completed")
 
 
 @pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS), MIXED])
 def test_a_task_that_fails(meet: Meet, kit: Kit) -> None:
-    assert meet(kit).say("trouble") == ("Out of words.", "failed")
+    assert meet(kit).say("trouble") == told(kit, "Out of words.", "failed")
 
 
 @pytest.mark.parametrize("kit", each(*FRAMEWORKS, FASTA2A, *SDKS))
 def test_a_refusal_has_its_reason(meet: Meet, kit: Kit) -> None:
     with pytest.raises(Refused) as refused:
         meet(kit._replace(closed=True)).say("hello")
-    assert re.search(r"\b401\b|needs valid credentials", refused.value.message)
+    if kit.program != "ag-ui":  # which reads the body of an error twice, and fails over that
+        assert re.search(r"\b401\b|needs valid credentials", refused.value.message)
 
 
 @pytest.mark.parametrize("kit", each(Kit("adk"), Kit("fasta2a")))

@@ -24,7 +24,7 @@ PYTHON: Mapping[str, Sequence[str]] = {
     "sdk-1.0.0": ["a2a-sdk[grpc]==1.0.0"],
     "strands": ["strands-agents[a2a]"],
 }
-JAVASCRIPT = ["sdk-js-1.3"]
+JAVASCRIPT = ["ag-ui", "sdk-js-1.3"]
 
 HERE = Path(__file__).parent
 HOME = Path(__file__).parents[3] / "build" / "kits"
