@@ -143,8 +143,8 @@ class GatewayOptions:
     """The largest total size of a request's headers. More are answered with 431. gRPC servers accept 16 KiB of metadata
     by default, and count 32 bytes extra for each name."""
     max_unfinished_bytes: Count = 256 * 1024 * 1024
-    """How much of bodies that are not complete may be held for all clients together, and half of it for one address.
-    More is answered with 429."""
+    """How much of bodies that are not complete may be held for all clients together, half of it for one address, and
+    half for one caller. More is answered with 429."""
     max_depth: Count = 64
     """How deeply JSON may nest."""
     max_json_values: Count = 25_000

@@ -34,10 +34,10 @@ class LocalUpstream:
         self._asked = float("-inf")
         self._cohorts = Cohorts()
 
-    async def identify(self, context: Waiting) -> None:
-        """Refuse a caller whose credentials are not valid."""
+    async def identify(self, context: Waiting) -> str:
+        """Refuse a caller whose credentials are not valid, and return who it is."""
         work = self._pipeline.identify("", Credentials(context.metadata))
-        await in_time(work, deadline_of(context), context)
+        return await in_time(work, deadline_of(context), context)
 
     async def unary(self, method: MethodDescriptor, request: Message, context: Waiting) -> UnaryReply:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""

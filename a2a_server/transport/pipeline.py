@@ -164,8 +164,8 @@ class Pipeline:
             fault = f"The request is not a well-formed {kind.DESCRIPTOR.full_name}."
             raise A2AError(Reason.INVALID_PARAMS, fault) from None
 
-    async def identify(self, rpc: str, credentials: Credentials) -> None:
-        """Refuse a caller whose credentials are not valid."""
+    async def identify(self, rpc: str, credentials: Credentials) -> str:
+        """Refuse a caller whose credentials are not valid, and return its name; anonymous ones have none."""
         try:
             admission = Admission(rpc, _NOTHING, credentials, CURRENT)
             for step in self._identity:
@@ -173,6 +173,7 @@ class Pipeline:
                     await unfinished
         except Exception as error:  # noqa: BLE001 - as below
             fail(rpc, error)
+        return _name(admission.caller)
 
     async def unary(self, rpc: str, request: Message, credentials: Credentials, *, spoken: str = CURRENT) -> UnaryReply:
         """Call. A door says what is `spoken` to it; a request of 0.3 has already become one of 1.0."""
@@ -203,7 +204,7 @@ class Pipeline:
             call = admission.call()
         except Exception as error:  # noqa: BLE001 - as above
             fail(rpc, error)
-        place = OpenStream(f"{call.caller.tenant}\n{call.caller.owner}" if call.caller.authenticated else "")
+        place = OpenStream(_name(call.caller))
         batches = self._streaming[rpc](call, request)
         items = CallStream(rpc, batches, self.streams, place, numbers=admission.numbers)
         return Stream(items, place, admission.metadata)
@@ -219,3 +220,8 @@ class Pipeline:
             if (unfinished := step(admission)) is not None:
                 await unfinished
         return admission
+
+
+def _name(caller: Caller) -> str:
+    """By what an authenticated caller is counted, whatever connections it has."""
+    return f"{caller.tenant}\n{caller.owner}" if caller.authenticated else ""

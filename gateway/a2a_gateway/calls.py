@@ -62,25 +62,28 @@ class Told(NamedTuple):
 
 
 class UnfinishedBodies:
-    """How much has arrived of bodies that are not complete, together and by address."""
+    """How much has arrived of bodies that are not complete, together and by sender: an address, or a known caller."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._total = 0
-        self._by_address: dict[str, int] = {}
+        self._by_sender: dict[str, int] = {}
 
-    def add(self, address: str, size: int) -> None:
+    def add(self, senders: Sequence[str], size: int) -> None:
         """Count what has arrived, or refuse it; it is counted all the same, until it is dropped."""
         self._total += size
-        own = self._by_address[address] = self._by_address.get(address, 0) + size
-        if self._total > self._most or own > self._most // 2:
-            text = f"Too much is being sent at once: at most {self._most} bytes, and half of them from one address."
+        for sender in senders:
+            self._by_sender[sender] = self._by_sender.get(sender, 0) + size
+        if self._total > self._most or max([self._by_sender[sender] for sender in senders]) > self._most // 2:
+            half = "half of them from one address or caller"
+            text = f"Too much is being sent at once: at most {self._most} bytes, and {half}."
             raise A2AError(Reason.OVERLOADED, text, retry_after=1)
 
-    def drop(self, address: str, size: int) -> None:
+    def drop(self, senders: Sequence[str], size: int) -> None:
         self._total -= size
-        if left := self._by_address.pop(address, 0) - size:
-            self._by_address[address] = left
+        for sender in senders:
+            if left := self._by_sender.pop(sender, 0) - size:
+                self._by_sender[sender] = left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,13 +208,14 @@ async def read_body(request: web.BaseRequest, calls: Calls, *, public: bool = Fa
     size = content.total_bytes if here else request.content_length
     if size is not None and size > options.max_body_bytes:
         raise _too_large(options)
+    caller = ""
     if not public and (size is None or size > SMALL):
-        await calls.upstream.identify(calls.context(request, ()))
+        caller = await calls.upstream.identify(calls.context(request, ()))
     if here:
         return content.read_nowait()
     await _ask_for_body(request)
     try:
-        return await asyncio.wait_for(_read_slowly(request, calls), options.body_timeout)
+        return await asyncio.wait_for(_read_slowly(request, calls, caller), options.body_timeout)
     except TimeoutError:
         text = f"The body did not arrive within {options.body_timeout:g} seconds."
         raise A2AError(Reason.REQUEST_TIMEOUT, text) from None
@@ -226,17 +230,18 @@ async def _ask_for_body(request: web.BaseRequest) -> None:
         request.writer.output_size = 0  # the answer itself has not begun
 
 
-async def _read_slowly(request: web.BaseRequest, calls: Calls) -> bytes:
-    body, address, options = bytearray(), calls.proxies.client(request), calls.options
+async def _read_slowly(request: web.BaseRequest, calls: Calls, caller: str) -> bytes:
+    body, options, address = bytearray(), calls.options, calls.proxies.client(request)
+    senders = (address, f"caller {caller}") if caller else (address,)
     try:
         while chunk := await request.content.readany():
             body += chunk
-            calls.bodies.add(address, len(chunk))
+            calls.bodies.add(senders, len(chunk))
             if len(body) > options.max_body_bytes:
                 raise _too_large(options)
         return bytes(body)
     finally:
-        calls.bodies.drop(address, len(body))
+        calls.bodies.drop(senders, len(body))
 
 
 async def read_json(request: web.BaseRequest, calls: Calls) -> JsonText:

@@ -101,8 +101,11 @@ class UpstreamStream(Protocol):
 class Upstream(Protocol):
     """Serves calls. Refuses with `A2AError`, or with `StatusError` when the refusal came over a wire."""
 
-    async def identify(self, context: CallContext) -> None:
-        """Refuse a caller whose credentials are not valid. Called before a large body is read."""
+    async def identify(self, context: CallContext) -> str:
+        """Refuse a caller whose credentials are not valid, and return who it is; "" if that cannot be known.
+
+        Called before a large body is read.
+        """
         ...
 
     async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer: ...

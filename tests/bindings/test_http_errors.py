@@ -47,7 +47,7 @@ class Refusing:
     async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> Any:
         self._refuse()
 
-    async def identify(self, context: CallContext) -> None:
+    async def identify(self, context: CallContext) -> str:
         self._refuse()
 
     async def ready(self) -> bool:

@@ -154,6 +154,32 @@ async def test_what_is_held_of_unfinished_bodies_is_bounded() -> None:
 
 
 @pytest.mark.req("LIMT-01", "DOOR-04")
+async def test_one_caller_may_not_send_from_everywhere() -> None:
+    """What it sends from many addresses counts together; others go on sending."""
+    hashed = {name: "sha256:" + hashlib.sha256(f"{name}-token".encode()).hexdigest() for name in ("ann", "bob")}
+    auth = {"tokens": [{"owner": name, "hash": digest} for name, digest in hashed.items()]}
+    body = SEND + b" " * (60_000 - len(SEND))
+
+    async def begun(stack: AsyncExitStack, source: int, name: str) -> Wire:
+        connection = await stack.enter_async_context(wire(port, source=f"127.0.0.{source}"))
+        request = post("/message:send", body, f"Authorization: Bearer {name}-token")
+        await connection.send(request[:-20_000])
+        await asyncio.sleep(0.05)
+        return connection
+
+    async with (
+        house(Stage().agent, auth=auth, gateway={"max_unfinished_bytes": 130_000}) as server,
+        AsyncExitStack() as stack,
+    ):
+        port = port_of(server)
+        first = await begun(stack, 1, "ann")
+        refused(await (await begun(stack, 2, "ann")).answer(), 429, "OVERLOADED", "from one address or caller")
+        other = await begun(stack, 3, "bob")
+        for connection in (first, other):
+            assert (await connection.ask(body[-20_000:])).status == 200
+
+
+@pytest.mark.req("LIMT-01", "DOOR-04")
 async def test_a_long_target_is_414_and_long_headers_are_431() -> None:
     limits = {"max_url_bytes": 200, "max_header_bytes": 200}
     async with house(Stage().agent, gateway=limits) as server:

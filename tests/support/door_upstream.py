@@ -76,8 +76,9 @@ class Scripted:
         self.streams.append(Playing(self.script))
         return self.streams[-1]
 
-    async def identify(self, context: CallContext) -> None:
+    async def identify(self, context: CallContext) -> str:
         """Everybody may call."""
+        return ""
 
     async def ready(self) -> bool:
         return True

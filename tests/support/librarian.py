@@ -57,8 +57,9 @@ class Librarian:
 
         return Playing(script)
 
-    async def identify(self, context: CallContext) -> None:
+    async def identify(self, context: CallContext) -> str:
         """Everybody may call."""
+        return ""
 
     async def ready(self) -> bool:
         return True

@@ -34,8 +34,8 @@ class WithCard:
     upstream: Upstream
     card: pb.AgentCard
 
-    async def identify(self, context: CallContext) -> None:
-        await self.upstream.identify(context)
+    async def identify(self, context: CallContext) -> str:
+        return await self.upstream.identify(context)
 
     async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         if method.name == "GetAgentCard":

@@ -53,8 +53,8 @@ class ChannelUpstream:
         self._ready = False
         self._asked = float("-inf")
 
-    async def identify(self, context: CallContext) -> None:
-        """Ask for a task that nobody has. Only who calls matters about the answer."""
+    async def identify(self, context: CallContext) -> str:
+        """Ask for a task that nobody has. Only who calls matters about the answer, which does not name the caller."""
         metadata = {name: values for name, values in context.metadata.items() if name != SPOKEN}
         known = CallContext({**metadata, VERSION: (CURRENT,)}, context.timeout, context.peer, context.binary)
         try:
@@ -62,6 +62,7 @@ class ChannelUpstream:
         except StatusError as error:
             if error.status.code in _TURNED_AWAY:
                 raise
+        return ""
 
     async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         """Make a call. One that changes nothing is repeated while the upstream is away; a send never is."""

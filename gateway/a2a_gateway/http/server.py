@@ -206,8 +206,8 @@ class Drainable:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def identify(self, context: CallContext) -> None:
-        await self._upstream.identify(context)
+    async def identify(self, context: CallContext) -> str:
+        return await self._upstream.identify(context)
 
     async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
         self._admit()

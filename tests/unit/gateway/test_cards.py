@@ -261,8 +261,9 @@ class Other:
     async def stream(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamStream:
         raise LookupError(method.name)
 
-    async def identify(self, context: CallContext) -> None:
+    async def identify(self, context: CallContext) -> str:
         """Everybody may call."""
+        return ""
 
     async def ready(self) -> bool:
         return True
