@@ -36,9 +36,15 @@ class Envelope(NamedTuple):
     """A well-formed request object."""
 
     request_id: bytes
+    """Empty if there is none."""
     method: str
     params: Any
     """Not checked yet."""
+
+    def check_id(self) -> None:
+        """Refuse a request without an id, after its method and params have been judged (CONF-51)."""
+        if not self.request_id:
+            wrong(Reason.INVALID_REQUEST, "id", "is required; notifications are not served")
 
 
 class JsonRpcMethod(NamedTuple):
@@ -101,6 +107,7 @@ class JsonRpc:
             wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
         rpc = method.rpc
         message = self.calls.profile.codec.decode(envelope.params, method.request)
+        envelope.check_id()
         if rpc.server_streaming:
             form = frames_of(request, envelope.request_id)
             return await self.calls.stream(request, parameters, rpc, message, frames=form)
@@ -128,7 +135,7 @@ def result(request_id: bytes, told: Told) -> Reply:
 
 def refusal(profile: Profile, error: Exception, request_id: bytes) -> Reply:
     failure = profile.explain(error)
-    text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id, orjson.dumps(failure.jsonrpc_error()))
+    text = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request_id or NULL, orjson.dumps(failure.jsonrpc_error()))
     http = failure.http if failure.http in _HTTP_LEVEL else 200
     return Reply(text, JSON, failure.headers, status=http)
 
@@ -145,13 +152,13 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 
 def id_of(value: object) -> bytes:
-    """The request's id as JSON, for the response (JRPC-04)."""
+    """The request's id as JSON, for the response (JRPC-04); empty if there is none."""
     if isinstance(value, list):
         wrong(Reason.INVALID_REQUEST, "", "batches are not served; send one request object at a time")
     if not isinstance(value, dict):
         wrong(Reason.INVALID_REQUEST, "", "must be one request object")
     if "id" not in value:
-        wrong(Reason.INVALID_REQUEST, "id", "is required; notifications are not served")
+        return b""
     found = value["id"]
     if type(found) is int:  # as most clients have it; of up to 64 bits, larger ones are read as floats
         return str(found).encode()

@@ -212,13 +212,18 @@ async def test_a_method_of_1_0_contradicts_0_3_in_the_shape_of_1_0() -> None:
             assert [*await response.json(content_type=None)] == ["error"]
 
 
+REASONS = {"INVALID_REQUEST", "INVALID_PARAMS", "METHOD_NOT_FOUND", "PARSE_ERROR"}
+
+
 @pytest.mark.req("JRPC-04", "LRPC-07")
 async def test_an_envelope_is_refused_in_the_shape_of_the_version_that_it_is_of() -> None:
     async with old_gateway(Refusing(A2AError(Reason.INTERNAL, "Not called."))) as client:
         old = {"method": "tasks/get"}
         for body, code, headers in (
             ({"jsonrpc": "1.0", "id": 1, **old}, -32600, {}),
-            ({"jsonrpc": "2.0", **old}, -32600, {}),
+            ({"jsonrpc": "2.0", **old, "params": {"id": "t"}}, -32600, {}),
+            ({"jsonrpc": "2.0", "method": "tasks/nonsense"}, -32601, {}),  # a missing id is judged last (CONF-51)
+            ({"jsonrpc": "2.0", **old, "params": {"id": 7}}, -32602, {}),
             ({"jsonrpc": "2.0", "id": 1, "params": ["t"], **old}, -32602, {}),
             ({"jsonrpc": "2.0", "id": {}, **old}, -32600, {}),
             (b"{", -32700, {"a2a_version": "0.3"}),
@@ -231,7 +236,7 @@ async def test_an_envelope_is_refused_in_the_shape_of_the_version_that_it_is_of(
                 error = answer.json["error"]
                 assert error["code"] == code
                 assert error["message"].startswith(MESSAGES[code])
-                assert error["data"]["reason"] in {"INVALID_REQUEST", "INVALID_PARAMS", "PARSE_ERROR"}
+                assert error["data"]["reason"] in REASONS
         unreadable = await client.post(b"{", path="/?A2A-Version=%ff")
         assert "reason" not in unreadable.json["error"].get("data", [])
         for body in (b"{", [], {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": []}):

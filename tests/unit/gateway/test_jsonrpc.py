@@ -114,6 +114,25 @@ async def test_what_is_no_id(request_id: object, said: str) -> None:
     assert not upstream.asked
 
 
+@pytest.mark.req("JRPC-04", "JRPC-06")
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (call(id=..., method="Nonsense"), -32601),
+        (call(id=..., params=[]), -32602),
+        (call(id=..., params={"id": 7}), -32602),
+        (call(id=...), -32600),
+        (call(id=..., jsonrpc="1.0"), -32600),
+    ],
+)
+async def test_a_missing_id_is_judged_last(body: bytes, code: int) -> None:
+    """So that it hides no other fault (CONF-51); and nothing happens."""
+    upstream = scripted()
+    answer = await told(body, upstream=upstream)
+    assert (answer.status, answer.json["id"], answer.json["error"]["code"]) == (200, None, code)
+    assert not upstream.asked
+
+
 # -- envelopes
 
 

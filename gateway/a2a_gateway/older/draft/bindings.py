@@ -171,6 +171,7 @@ class DraftJsonRpc:
         profile.check(versions_asked(request, parameters))
         rpc, value = method.name, envelope.params
         message: Any = profile.codec.decode(value, GetMessageClass(method.input_type))
+        envelope.check_id()
         ask = Ask(request, parameters, method, message, schemes_of(rpc, value), words_of(rpc, value))
         if method.server_streaming:
             return await self.speech.stream(ask, frames_of(request, envelope.request_id))

@@ -97,6 +97,7 @@ class OldJsonRpc:
         if query:
             without_tenant(query, tenant)
         message: Any = profile.codec.decode(envelope.params, GetMessageClass(method.input_type))
+        envelope.check_id()
         if tenant:
             message.tenant = tenant
         speech = self.speeches.of(request, message, envelope.params)
