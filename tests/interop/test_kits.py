@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 
 from tests.e2e.processes import ROOT, serving
+from tests.e2e.test_gateway import gateway
 from tests.interop import seen
 from tests.interop.environments import installed
 from tests.interop.kits import install
@@ -27,10 +29,19 @@ from tests.interop.remote import Client, Program, Refused, running
 pytestmark = pytest.mark.long
 
 PARROT = str(Path(__file__).parent / "servers" / "parrot.py")
-PLAIN, WITHOUT_GRPC = "as it is", "without gRPC on the card"
+PLAIN, WITHOUT_GRPC, THEIRS = "as it is", "without gRPC on the card", "an agent in JavaScript behind a gateway"
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     PLAIN: {},
     WITHOUT_GRPC: {"A2A_GATEWAY__UPSTREAM_DOORS": "false"},
+}
+CARD = {
+    "name": "Parrot",
+    "description": "Says it again.",
+    "version": "1.2.3",
+    "capabilities": {"streaming": True},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [{"id": "talk", "name": "Talk", "description": "Say it again.", "tags": ["test"]}],
 }
 CLOSED = {"A2A_AUTH__TOKENS": json.dumps([CREDENTIAL])}
 PROGRAMS: Mapping[str, Callable[[], Sequence[str]]] = {
@@ -58,7 +69,8 @@ class Kit(NamedTuple):
     """Whether the server asks for a token, which the program does not have."""
 
     def __str__(self) -> str:
-        return " ".join(word for word in (self.program, self.transport) if word)
+        where = f"before {self.server}" if self.server == THEIRS else ""
+        return " ".join(word for word in (self.program, self.transport, where) if word)
 
 
 PACKAGES = {
@@ -82,6 +94,11 @@ SDKS = [
     *(Kit("python-1.0.0", PLAIN, transport, "1.0") for transport in TRANSPORTS),
     *(Kit("python-1.0", PLAIN, transport, "1.0") for transport in TRANSPORTS),
     *(Kit("javascript-1.3", PLAIN, transport, "1.0") for transport in TRANSPORTS),
+]
+BEHIND = [
+    Kit(program, THEIRS, transport, "1.0")
+    for program in ("python-1.0", "javascript-1.3")
+    for transport in ("JSONRPC", "HTTP+JSON")
 ]
 MIXED = pytest.param(
     Kit("fasta2a", WITHOUT_GRPC),
@@ -143,6 +160,21 @@ class SdkTalk:
 Meet = Callable[[Kit], Talk]
 
 
+@contextmanager
+def theirs(folder: Path) -> Iterator[str]:
+    """An agent of the JavaScript SDK, which speaks gRPC only and does not tell its card there."""
+    card = folder / "card.json"
+    card.write_text(json.dumps(CARD))
+    with subprocess.Popen(installed("sdk-js-1.3", "parrot.mjs"), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            with gateway("--upstream", address, cwd=folder, A2A_GATEWAY__CARD=str(card)) as door:
+                yield door.url
+        finally:
+            process.kill()
+
+
 @pytest.fixture(scope="module")
 def meet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meet]:
     """Begin a conversation; servers and programs start with the first one, and stay."""
@@ -151,6 +183,8 @@ def meet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meet]:
 
         @cache
         def url(server: str, *, closed: bool) -> str:
+            if server == THEIRS:
+                return stack.enter_context(theirs(folder))
             settings = {**SETTINGS[server], **(CLOSED if closed else {})}
             return stack.enter_context(serving(PARROT, "--store", "memory:", cwd=folder, **settings)).http
 
@@ -166,7 +200,7 @@ def meet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meet]:
         yield begin
 
 
-@pytest.mark.parametrize("kit", each(*FRAMEWORKS, Kit("fasta2a", WITHOUT_GRPC), *SDKS))
+@pytest.mark.parametrize("kit", each(*FRAMEWORKS, Kit("fasta2a", WITHOUT_GRPC), *SDKS, *BEHIND))
 def test_the_card(meet: Meet, kit: Kit) -> None:
     assert "Says it again." in meet(kit).card()
 
@@ -176,18 +210,18 @@ def told(kit: Kit, text: str, state: str) -> tuple[str, str]:
     return text, state if kit.program != "ag-ui" else ""
 
 
-@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS), MIXED])
+@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS, *BEHIND), MIXED])
 def test_an_answer(meet: Meet, kit: Kit) -> None:
     assert meet(kit).say("one two three") == told(kit, "one two three ", "completed")
 
 
-@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, *SDKS), MIXED])
+@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, *SDKS, *BEHIND), MIXED])
 def test_a_stream(meet: Meet, kit: Kit) -> None:
     pieces = meet(kit).stream("one two three")
     assert pieces == (["one ", "two ", "three "] if kit.program != "litellm" else ["one two three "])
 
 
-@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS), MIXED])
+@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS, *BEHIND), MIXED])
 def test_a_question_and_its_answer(meet: Meet, kit: Kit) -> None:
     talk = meet(kit)
     assert talk.say("a car") == told(kit, "What colour?", "input-required")
@@ -195,7 +229,7 @@ def test_a_question_and_its_answer(meet: Meet, kit: Kit) -> None:
         assert talk.say("red") == told(kit, "red it is", "completed")
 
 
-@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS), MIXED])
+@pytest.mark.parametrize("kit", [*each(*FRAMEWORKS, FASTA2A, *SDKS, *BEHIND), MIXED])
 def test_a_task_that_fails(meet: Meet, kit: Kit) -> None:
     assert meet(kit).say("trouble") == told(kit, "Out of words.", "failed")
 
