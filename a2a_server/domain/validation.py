@@ -128,8 +128,7 @@ def check_get(request: pb.GetTaskRequest) -> None:
 def check_list(request: pb.ListTasksRequest) -> None:
     faults = _begin(request, request.tenant)  # checks the states, too (LIST-16)
     _text("context_id", request.context_id, faults)
-    if request.HasField("page_size"):
-        _page_size(request.page_size, faults)
+    _page_size(request.page_size, faults)
     if request.HasField("history_length"):
         _history("history_length", request.history_length, faults)
     since = request.status_timestamp_after
@@ -148,8 +147,7 @@ def check_push_create(config: pb.TaskPushNotificationConfig) -> None:
 
 def check_push_list(request: pb.ListTaskPushNotificationConfigsRequest) -> None:
     faults = _begin(request, request.tenant)
-    if request.page_size:  # without presence: 0 is the default
-        _page_size(request.page_size, faults)
+    _page_size(request.page_size, faults)
     _end(faults)
 
 
@@ -195,7 +193,8 @@ def _history(field: str, length: int, faults: _Faults) -> None:
 
 
 def _page_size(size: int, faults: _Faults) -> None:
-    if not 1 <= size <= MAX_PAGE:
+    """Protobuf clients write 0 for nothing, also where it has presence (CONF-79). JSON has no such excuse."""
+    if not 0 <= size <= MAX_PAGE:
         faults.append(Violation("page_size", f"must lie in 1..{MAX_PAGE}, got {size}"))
 
 

@@ -13,6 +13,7 @@ from a2a_server.protocol.codec import Codec, Dialect
 from a2a_server.protocol.codec.compiler import Compiler, Function
 from a2a_server.protocol.codec.dialect import Complaint, Form, descriptor_of
 from a2a_server.protocol.codec.faults import shown
+from a2a_server.protocol.codec.scalars import integer
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 from a2a_server.protocol.spellings import STATE, V1_STATES, texts
 
@@ -61,6 +62,16 @@ def _configuration_reader(readers: Compiler) -> Function:
     return read
 
 
+def _page_size(value: object) -> int:
+    if not (size := integer(value)):
+        raise ValueError
+    return size
+
+
+PAGE_SIZE: Final = {
+    "lf.a2a.v1.ListTasksRequest.page_size": Form(None, lambda _: _page_size, "a whole number from 1 to 100")
+}
+"""Whoever writes 0 in JSON means it; over gRPC it says nothing (LIST-08, CONF-79)."""
 _INLINE: Final = '"taskPushNotificationConfig"'
 _TASK: Final = texts(_FROM_0_3, name='"id"')
 _CONFIG: Final = texts(_FROM_0_3, name='"taskId" and "id"', pushNotificationConfigId='"id", and "taskId" for the task')
@@ -96,7 +107,7 @@ _FOREIGN: Final[Mapping[str, Mapping[str, Complaint]]] = {
     "lf.a2a.v1.ListTaskPushNotificationConfigsRequest": texts(_FROM_0_3, parent='"taskId"', id='"taskId"'),
 }
 
-_FORMS: Final = {_CONFIGURATION.full_name: Form(None, _configuration_reader)}
+_FORMS: Final = {_CONFIGURATION.full_name: Form(None, _configuration_reader), **PAGE_SIZE}
 
 V1: Final[Codec] = Codec(Dialect(enums={STATE: V1_STATES}, foreign=_FOREIGN, forms=_FORMS))
 """Required members always written, times in milliseconds."""

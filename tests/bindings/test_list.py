@@ -160,13 +160,26 @@ async def test_a_walk_while_tasks_change_repeats_nothing_and_loses_nothing_that_
 
 
 @pytest.mark.req("LIST-08", "ERRS-05")
-@pytest.mark.parametrize("size", [0, -1, 101, 2**31 - 1, -(2**31)])
+@pytest.mark.parametrize("size", [-1, 101, 2**31 - 1, -(2**31)])
 async def test_page_sizes_outside_1_to_100_are_refused(size: int) -> None:
     async with serving(Stage().agent) as world:
         refusal = await refused(page(world, page_size=size))
 
     assert refusal.code.name == "INVALID_ARGUMENT"
     assert refusal.fields == {"page_size": f"must lie in 1..100, got {size}"}
+
+
+@pytest.mark.req("LIST-08", "ERRS-05")
+async def test_a_page_of_none_is_refused_in_json_and_means_nothing_over_grpc(door: str) -> None:
+    """Released clients always write the field (CONF-79)."""
+    async with serving(Stage().agent) as world:
+        task = await world.send(say())
+        if door == "grpc":
+            assert ids(list((await page(world, page_size=0)).tasks)) == [task.id]
+        else:
+            refusal = await refused(page(world, page_size=0))
+            assert refusal.code.name == "INVALID_ARGUMENT"
+            assert refusal.fields == {"page_size": "must be a whole number from 1 to 100, got 0"}
 
 
 @pytest.mark.req("LIST-12", "LIST-13")

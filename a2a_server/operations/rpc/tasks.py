@@ -47,7 +47,7 @@ class ListTasks:
         store = self.services.store
         secret, wanted = await store.secret(), _filter(request)
         after = unseal(secret, call.scope, wanted, request.page_token) if request.page_token else None
-        size = request.page_size if request.HasField("page_size") else _DEFAULT_PAGE
+        size = request.page_size or _DEFAULT_PAGE
         history, limits, artifacts = history_length(request), self.services.limits, request.include_artifacts
         page = await store.page(TaskQuery(call.scope, wanted, after, size, artifacts, limits.page_bytes))
         token = ""

@@ -19,6 +19,7 @@ from a2a_server.protocol.codec.compiler import Compiler, Function, has
 from a2a_server.protocol.codec.dialect import Form, descriptor_of, is_required, json_name
 from a2a_server.protocol.codec.faults import faults_in
 from a2a_server.protocol.codec.scalars import boolean, integer
+from a2a_server.protocol.json_v1 import PAGE_SIZE
 from a2a_server.protocol.spellings import DRAFT_ROLES, DRAFT_STATES, ROLE, STATE, snake
 from a2a_server.protocol.v0_3 import parts
 from a2a_server.protocol.v0_3.configs import (
@@ -214,6 +215,7 @@ _FORMS: Final[Mapping[str, Form]] = {
     "lf.a2a.v1.SendMessageRequest": Form(None, _send_reader),
     "lf.a2a.v1.TaskPushNotificationConfig": _CONFIG,
     **_REQUESTS,
+    **PAGE_SIZE,
 }
 _EVENT: Final = pb.TaskStatusUpdateEvent.DESCRIPTOR.full_name
 _DIALECT: Final = Dialect(
