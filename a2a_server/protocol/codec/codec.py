@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Generator, Mapping
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import orjson
 from google.protobuf.descriptor import Descriptor
@@ -39,7 +39,7 @@ class NotJson(A2AError):  # noqa: N818 - says what the text is
 class ReadText(NamedTuple):
     """A JSON text that has been read already, because it is large; `loads` returns the value or raises the fault."""
 
-    value: object
+    value: Any  # mypyc does not find `object`
     fault: NotJson | None = None
 
 
