@@ -16,25 +16,25 @@ class Scope(NamedTuple):
 class Shares:
     """Places that owners share. One alone may have all; beside others, each is sure of an equal part, at least one."""
 
-    __slots__ = ("_owners", "_places", "taken")
+    __slots__ = ("_owners", "places", "taken")
 
     def __init__(self, places: int) -> None:
-        self._places = places
+        self.places = places
         self._owners: dict[str, int] = {}
         self.taken = 0
 
     def room(self, owner: str) -> int:
         """How many more places the owner may take now."""
         own = self._owners.get(owner, 0)
-        part = max(1, self._places // (len(self._owners) + (not own)))
-        return max(0, self._places - self.taken, part - own)
+        part = max(1, self.places // (len(self._owners) + (not own)))
+        return max(0, self.places - self.taken, part - own)
 
-    def take(self, owner: str) -> None:
-        self._owners[owner] = self._owners.get(owner, 0) + 1
-        self.taken += 1
+    def take(self, owner: str, number: int = 1) -> None:
+        self._owners[owner] = self._owners.get(owner, 0) + number
+        self.taken += number
 
-    def leave(self, owner: str) -> None:
-        self._owners[owner] -= 1
-        self.taken -= 1
+    def leave(self, owner: str, number: int = 1) -> None:
+        self._owners[owner] -= number
+        self.taken -= number
         if not self._owners[owner]:
             del self._owners[owner]

@@ -27,6 +27,8 @@ class GrpcOptions:
     """How many calls may be open at once on all connections. Further ones are refused as RESOURCE_EXHAUSTED."""
     message_timeout: Seconds = 30.0
     """How long the message of a call may take to arrive."""
+    max_unsent_bytes: Count = 256 * 1024 * 1024
+    """How much memory large unread answers may take: twice their size. More are refused as RESOURCE_EXHAUSTED."""
     accept_ahead: Annotated[int, Ge(0)] = 16
     """How many calls of one method gRPC may hand over at once. With 0, and with interceptors, it hands over one at a
     time, which takes longer."""

@@ -10,13 +10,15 @@ from typing import Any, cast
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from structlog.testing import capture_logs
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from a2a_server.serve import Server
-from tests.bench.h2 import Kind, frame, grpc_headers
+from tests.bench.h2 import Kind, frame, framed, grpc_headers
 from tests.support.http import house
 from tests.support.stage import Stage
 
@@ -27,15 +29,16 @@ PATIENCE = 15.0
 
 
 class Raw:
-    """An HTTP/2 connection whose calls begin and never go on."""
+    """An HTTP/2 connection whose calls begin, go on or not, and take so many bytes of their answers."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: str) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: str, window: int) -> None:
         self.reader = reader
         self.writer = writer
         self.ended: dict[int, bytes] = {}
         self._headers = grpc_headers(method)
         self._next = 1
-        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(Kind.SETTINGS, 0, 0, struct.pack(">HI", 1, 0)))
+        settings = struct.pack(">HIHI", 1, 0, 4, window)
+        writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(Kind.SETTINGS, 0, 0, settings))
 
     def begin(self, number: int, *, ends: bool = False) -> None:
         """Begin so many calls."""
@@ -43,6 +46,13 @@ class Raw:
             headers = self._headers.first if self._next == 1 else self._headers.later
             self.writer.write(frame(Kind.HEADERS, END_HEADERS | (END_STREAM if ends else 0), self._next, headers))
             self._next += 2
+
+    def call(self, number: int, request: Message) -> None:
+        """Make so many calls."""
+        for _ in range(number):
+            self.begin(1)
+            message = framed(request.SerializeToString())
+            self.writer.write(frame(Kind.DATA, END_STREAM, self._next - 2, message))
 
     async def read(self, ended: int) -> None:
         """Read until so many calls have ended."""
@@ -63,17 +73,17 @@ class Raw:
 
 
 @asynccontextmanager
-async def raw(server: Server, method: str) -> AsyncIterator[Raw]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.grpc.port)
+async def raw(server: Server, method: str, *, source: str = "127.0.0.1", window: int = 65_535) -> AsyncIterator[Raw]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.grpc.port, local_addr=(source, 0))
     try:
-        yield Raw(reader, writer, method)
+        yield Raw(reader, writer, method, window)
     finally:
         writer.close()
 
 
 @asynccontextmanager
 async def honest(server: Server) -> AsyncIterator[grpc.aio.Channel]:
-    options = [("grpc.use_local_subchannel_pool", 1)]
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(f"127.0.0.1:{server.grpc.port}", options=options) as channel:
         yield channel
 
@@ -81,6 +91,25 @@ async def honest(server: Server) -> AsyncIterator[grpc.aio.Channel]:
 async def check(channel: grpc.aio.Channel) -> int:
     stub: Any = health_pb2_grpc.HealthStub(channel)
     return int((await cast("Any", stub).Check(health_pb2.HealthCheckRequest(), timeout=PATIENCE)).status)
+
+
+async def watch(channel: grpc.aio.Channel) -> int:
+    stub: Any = health_pb2_grpc.HealthStub(channel)
+    call = stub.Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE)
+    status = int((await call.read()).status)
+    call.cancel()
+    return status
+
+
+async def services(channel: grpc.aio.Channel) -> list[str]:
+    stub: Any = cast("Any", reflection_pb2_grpc).ServerReflectionStub(channel)
+    asked = stub.ServerReflectionInfo(timeout=PATIENCE)
+    for _ in range(2):
+        await asked.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        answer = await asked.read()
+    await asked.done_writing()
+    assert await asked.read() is grpc.aio.EOF
+    return [service.name for service in answer.list_services_response.service]
 
 
 @pytest.mark.req("LIMT-01", "DOOR-07")
@@ -97,7 +126,7 @@ async def test_a_call_whose_message_does_not_come_ends(method: str, ahead: int) 
 
 
 @pytest.mark.req("LIMT-01")
-@pytest.mark.parametrize("method", [GET_TASK, STREAM, OLD, WATCH])
+@pytest.mark.parametrize("method", [GET_TASK, STREAM, OLD, WATCH, CHECK])
 async def test_calls_without_a_message_keep_nobody_out(method: str) -> None:
     async with (
         house(Stage().agent, transport={"max_concurrent_calls": 100}) as server,
@@ -115,7 +144,8 @@ async def test_calls_without_a_message_keep_nobody_out(method: str) -> None:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await stub.GetTask(pb.GetTaskRequest(id="none"), timeout=PATIENCE)
             assert caught.value.code() == grpc.StatusCode.NOT_FOUND
-            assert await check(channel) == health_pb2.HealthCheckResponse.SERVING
+            assert await check(channel) == await watch(channel) == health_pb2.HealthCheckResponse.SERVING
+            assert "lf.a2a.v1.A2AService" in await services(channel)
 
 
 @pytest.mark.req("LIMT-01")

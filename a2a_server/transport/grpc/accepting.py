@@ -21,7 +21,7 @@ import inspect
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from importlib import import_module
 from inspect import isasyncgenfunction
@@ -31,7 +31,9 @@ from typing import Any, Final, cast
 import grpc
 from google.protobuf.message import DecodeError
 
+from a2a_server.domain.scope import Shares
 from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.options import SMALL
 from a2a_server.transport.grpc.servicer import Context, Handler, refuse_call
 from a2a_server.transport.grpc_options import GrpcOptions
 
@@ -129,6 +131,7 @@ class Places:
         """Since when; the oldest stands first."""
         self._taken: Counter[str] = Counter()
         self._farewells: set[asyncio.Task[None]] = set()
+        self._unread = Shares(options.max_unsent_bytes)  # a task that sends is done when the client has read
 
     def bounded(self, handler: Handler, helper: str = "") -> Handler:
         """The same handler with these bounds. `helper` is the method's name if it is one of health or reflection."""
@@ -149,9 +152,16 @@ class Places:
                 return None
             place = await self._take(context, helper)
             try:
-                return await handler(request, context)
+                answer = await handler(request, context)
             finally:
                 self._release(place)
+            if isinstance(answer, bytes) and len(answer) > SMALL:
+                let_go = self._hold(context, len(answer))
+                if let_go is None:
+                    answer = None  # while the refusal is sent
+                    await self._refuse_unread(context)
+                cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(lambda _: let_go and let_go())
+            return answer
 
         return handle
 
@@ -165,7 +175,16 @@ class Places:
             cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(lambda _: self._release(place))
             async with aclosing(handler(request, context)) as items:
                 async for item in items:
-                    yield item
+                    is_large = isinstance(item, bytes) and len(item) > SMALL
+                    let_go = self._hold(context, len(item)) if is_large else None
+                    if is_large and let_go is None:
+                        item = None  # noqa: PLW2901 - as above
+                        await self._refuse_unread(context)
+                    try:
+                        yield item
+                    finally:
+                        if let_go is not None:
+                            let_go()
 
         return handle
 
@@ -178,6 +197,18 @@ class Places:
                     yield item
 
         return handle
+
+    def _hold(self, context: Context, size: int) -> Callable[[], None] | None:
+        """Count an answer as unread; return what lets go of it, None if there is no room. One alone always fits."""
+        address, memory = context.peer().rpartition(":")[0], 2 * size  # gRPC keeps it, and so does Python
+        if self._unread.taken and memory > self._unread.room(address):
+            return None
+        self._unread.take(address, memory)
+        return lambda: self._unread.leave(address, memory)
+
+    async def _refuse_unread(self, context: Context) -> None:
+        text = f"Clients leave too much unread: {self._unread.places} bytes (transport.max_unsent_bytes)."
+        await refuse_call(context, A2AError(Reason.OVERLOADED, f"{text} Try again later.", retry_after=1), _CODES)
 
     async def _message(self, context: Context) -> object:
         """Read the message; None if the call has been ended meanwhile."""
