@@ -45,7 +45,7 @@ async def test_all_of_it(where: Where) -> None:
             "supportsExtendedAgentCard": True,
             "securitySchemes": {"user": {"apiKeySecurityScheme": {"location": "header", "name": "x-user"}}},
             "security": [{"schemes": {"user": {}}}],
-            "defaultInputModes": ["text/plain"],
+            "defaultInputModes": ["text/plain", "application/json"],
             "defaultOutputModes": ["text/plain"],
         }
     assert next(iter(card)) == "protocolVersion"

@@ -176,7 +176,8 @@ async def test_a_task_that_is_not_there_is_not_found_by_any_rpc() -> None:
                 continue
             refusal = await refused(calls[rpc]())
             assert told(refusal) == ("NOT_FOUND", "TASK_NOT_FOUND", A2A), rpc
-            assert refusal.metadata == {"taskId": "nope"}
+            config = {"configId": "c"} if rpc == "GetTaskPushNotificationConfig" else {}
+            assert refusal.metadata == {"taskId": "nope", **config}
         refusal = await refused(world.old.SendMessage(tell(task_id="nope")))
         assert told(refusal) == ("NOT_FOUND", "TASK_NOT_FOUND", A2A)
 
@@ -196,7 +197,7 @@ async def test_what_cannot_be_done_any_more_has_the_codes_of_1_0_0() -> None:
 @pytest.mark.req("ERRS-01")
 async def test_a_media_type_that_nobody_takes() -> None:
     content = [v03.Part(file=v03.FilePart(file_with_bytes=b"x", mime_type="image/png"))]
-    async with serving(Stage().agent) as world:
+    async with serving(Stage(default_input_modes=["text"]).agent) as world:
         refusal = await refused(world.old.SendMessage(tell(content=content)))
     assert told(refusal) == ("INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED", A2A)
 

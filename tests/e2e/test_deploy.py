@@ -191,7 +191,7 @@ def test_the_card_says_what_env_says_or_what_trusted_proxies_say(tmp_path: Path)
             ("JSONRPC", "1.0"): "https://agents.example/",
             ("JSONRPC", "0.3"): "https://agents.example/",
             ("HTTP+JSON", "0.3"): "https://agents.example",
-            ("GRPC", "0.3"): "https://agents.example:443",
+            ("GRPC", "0.3"): "agents.example:443",
         }
 
 

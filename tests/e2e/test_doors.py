@@ -166,7 +166,6 @@ async def test_the_card_leads_to_every_door_of_the_server(running: Running) -> N
     doors = [(door.protocol_binding, door.url.rstrip("/")) for door in near.supported_interfaces]
     assert set(doors) == {
         ("GRPC", f"127.0.0.1:{running.grpc_port}"),
-        ("GRPC", f"http://127.0.0.1:{running.grpc_port}"),  # as 0.3 names it
         ("HTTP+JSON", running.http),
         ("JSONRPC", running.http),
     }
