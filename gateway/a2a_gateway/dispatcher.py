@@ -21,7 +21,7 @@ from a2a_gateway.http.stream_slots import StreamSlots
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.jsonrpc import JsonRpc
 from a2a_gateway.older.draft.doors import DraftDoors
-from a2a_gateway.older.v0_3.doors import OldCards, OldDoors, Place, Refusal
+from a2a_gateway.older.v0_3.doors import OldDoors, Place, Refusal
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.rest import PREFIX
 from a2a_gateway.openapi.document import OpenApiPage
@@ -95,7 +95,6 @@ class Dispatcher:
         """Serves the routes that services themselves have below the paths of 0.3."""
         self._draft_path = (options.draft_path,) if self._draft is not None else ()
         self._jsonrpc = JsonRpc.of(self._calls, config.services, self._old_doors.jsonrpc if self._old_doors else None)
-        self._old_cards = OldCards.of(self._calls, legacy) if legacy is not None else None
         old_routes = [OldRoutes(self._old_doors.table)] if self._old_doors is not None else ()
         self._pages: dict[str, Page] = {
             "/healthz": self._healthz,
@@ -129,7 +128,9 @@ class Dispatcher:
             return await self._rest(request, query, path)
         except Unknown as unknown:
             nowhere = unknown
-        return await self._elsewhere(request, path, query, nowhere)
+        if (place := self._place(path)) is None:  # the root of a tenant of 0.3, or a card of 0.2
+            raise nowhere
+        return await place.serve(request, query)
 
     def refused(self, request: web.Request, error: Exception) -> Reply:
         """Answer an error in the form of the version to which the path belongs."""
@@ -147,14 +148,6 @@ class Dispatcher:
         if not path.startswith("/") and path != "*":  # the absolute form, as proxies send it
             path = request.rel_url.raw_path or "/"
         return (path.removeprefix(self.prefix) or "/") if self.prefix else path, query
-
-    async def _elsewhere(self, request: web.BaseRequest, path: str, query: str, nowhere: Unknown) -> web.StreamResponse:
-        """Look for the root of a tenant of 0.3, or a card of 0.2, at a path that 1.0 does not have."""
-        if (place := self._place(path)) is not None:
-            return await place.serve(request, query)
-        if self._old_cards is None or (answer := await self._old_cards(request, path, query)) is None:
-            raise nowhere
-        return answer
 
     def _place(self, path: str) -> Place | None:
         """What is served at a path that belongs to an older version: its door, or the route of a service.
@@ -184,19 +177,14 @@ class Dispatcher:
         """Whether any page may read what is there (CONF-77)."""
         if (place := self._place(path)) is not None:
             return place.is_public()
-        return self._table.is_public(path) or (self._old_cards is not None and self._old_cards.table.is_public(path))
+        return self._table.is_public(path)
 
     def _verbs(self, path: str) -> Sequence[str]:
         if (verbs := self._fixed.get(path)) is not None:
             return verbs
         if (place := self._place(path)) is not None:
             return place.verbs()
-        try:
-            return self._table.verbs(path)
-        except Unknown:
-            if self._old_cards is None or not (verbs := self._old_cards.verbs(path)):
-                raise
-            return verbs
+        return self._table.verbs(path)
 
     async def _healthz(self, _: web.BaseRequest) -> Reply:
         """Alive: the process answers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Protocol
 
@@ -104,7 +104,9 @@ class JsonRpc:
         if method is None:
             if self.older is not None and self.older.means(request, query, {"method": envelope.method}):  # CONF-52
                 return await self.older.serve(request, envelope, parameters)
-            wrong(Reason.METHOD_NOT_FOUND, "method", _unknown(envelope.method, self.methods))
+            is_old = "/" in envelope.method  # CONF-52
+            what = "is a name of A2A 0.3, which is not served here; 1.0 has" if is_old else "is none of"
+            unknown_method(envelope.method, what, self.methods)
         rpc = method.rpc
         message = self.calls.profile.codec.decode(envelope.params, method.request)
         envelope.check_id()
@@ -113,6 +115,19 @@ class JsonRpc:
             return await self.calls.stream(request, parameters, rpc, message, frames=form)
         told = await self.calls.unary(request, parameters, rpc, message)
         return result(envelope.request_id, told)
+
+
+async def answer(
+    request: web.BaseRequest, calls: Calls, serve: Callable[[Envelope], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Answer a request at a URL where one version is spoken; what `serve` raises is an answer, too."""
+    request_id = NULL
+    try:
+        value = await read(request, calls)
+        request_id = id_of(value)
+        return await serve(envelope_of(value, request_id))
+    except Exception as error:  # noqa: BLE001 - every error has a shape
+        return refusal(calls.profile, error, request_id)
 
 
 async def read(request: web.BaseRequest, calls: Calls) -> object:
@@ -145,10 +160,8 @@ def wrong(reason: Reason, field: str, description: str) -> NoReturn:
     raise A2AError(reason, f"{field}: {description}" if field else description, violations=violations)
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    """Names with a slash are those of A2A 0.3 (CONF-52)."""
-    older = "is a name of A2A 0.3, which is not served here; 1.0 has" if "/" in name else "is none of"
-    return f'"{name[:_LONGEST_NAME]}" {older} {", ".join(known)}'
+def unknown_method(name: str, what: str, known: Iterable[str]) -> NoReturn:
+    wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name[:_LONGEST_NAME]}" {what} {", ".join(known)}')
 
 
 def id_of(value: object) -> bytes:

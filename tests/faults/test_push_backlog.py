@@ -59,7 +59,6 @@ async def test_many_debts_are_paid_after_a_restart(tmp_path: Path) -> None:
         got[one.headers["A2A-Task-Id"], one.target].append(int(one.headers["A2A-Event-Number"]))
     assert len(got) == TASKS * CONFIGS
     assert all(numbers == list(range(1, EVENTS + 1)) for numbers in got.values())
-    assert relay.counters.delivered == TASKS * CONFIGS * EVENTS
 
 
 @pytest.mark.req("PAID-02", "DELV-04")
@@ -97,9 +96,6 @@ async def test_hosts_that_hang_delay_nobody(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
         assert (len(client.received), hanging) == (40, DEAD)
         assert in_order(client.received)
-        relay = world.core.services.relay
-        assert relay is not None
-        assert (relay.counters.delivered, relay.counters.failed) == (40, 0)
 
 
 @pytest.mark.req("PAID-02", "DELV-03")

@@ -21,7 +21,7 @@ from a2a_server.adapters.webhook.connections import LOOKUPS
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.push import schedule
 from a2a_server.operations.push.relay import PushRelay
-from a2a_server.ports.push import PushConfig
+from a2a_server.ports.push import Notice, Outcome, PushConfig
 from a2a_server.ports.store import Store
 from tests.conformance.authors import ANN, BOB, Author, config
 from tests.support.deliveries import deliver
@@ -40,14 +40,29 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "a2a.db")
 
 
+class Counting(WebhookSender):
+    """Counts its attempts."""
+
+    under_way = failed = 0
+
+    async def send(self, notice: Notice) -> Outcome:
+        self.under_way += 1
+        try:
+            outcome = await super().send(notice)
+        finally:
+            self.under_way -= 1
+        self.failed += not outcome.delivered
+        return outcome
+
+
 @asynccontextmanager
-async def relaying(store: Store, *, within: float = FAR) -> AsyncIterator[PushRelay]:
-    sender = WebhookSender(HERE, SystemClock(), timeout=within)
+async def relaying(store: Store, *, within: float = FAR) -> AsyncIterator[tuple[PushRelay, Counting]]:
+    sender = Counting(HERE, SystemClock(), timeout=within)
     relay = PushRelay(store, SystemClock(), deliver(sender, timeout=within), history_cap=100)
     await store.open()
     await relay.start()
     try:
-        yield relay
+        yield relay, sender
     finally:
         await relay.drain(0)
         await store.close()
@@ -88,13 +103,13 @@ async def test_dead_hosts_of_one_owner_hold_up_no_webhook_of_another(
 ) -> None:
     monkeypatch.setattr(schedule, "_SLOW_AFTER", 0.05)
     with dead_hosts(DEAD) as dead:
-        async with receiver() as client, relaying(store) as relay:
+        async with receiver() as client, relaying(store) as (relay, sender):
             await owe(relay, store, ANN, *dead)
-            await until(lambda: relay.counters.under_way == SATURATED)
+            await until(lambda: sender.under_way == SATURATED)
             for count in range(1, 11):
                 await owe(relay, store, BOB, client.url)
                 await until(lambda: len(client.received) == count)  # noqa: B023 - waited for at once
-            assert relay.counters.failed == 0  # none of the dead has made room
+            assert sender.failed == 0  # none of the dead has made room
 
 
 @pytest.mark.long
@@ -102,14 +117,14 @@ async def test_dead_hosts_of_one_owner_hold_up_no_webhook_of_another(
 async def test_another_owners_webhook_leaves_within_a_second(store: Store) -> None:
     """As long as the dead hosts' attempts begin, last and time out."""
     with dead_hosts(DEAD) as dead:
-        async with receiver() as client, relaying(store, within=5.0) as relay:
+        async with receiver() as client, relaying(store, within=5.0) as (relay, sender):
             await owe(relay, store, ANN, *dead)
             for count in range(1, 61):
                 async with asyncio.timeout(1):
                     await owe(relay, store, BOB, client.url)
                     await until(lambda: len(client.received) == count)  # noqa: B023 - waited for at once
                 await asyncio.sleep(0.25)
-            assert relay.counters.failed > SATURATED
+            assert sender.failed > SATURATED
 
 
 @pytest.mark.req("PAID-02", "DELV-04", "LIMT-02")
@@ -125,7 +140,7 @@ async def test_a_host_that_hangs_for_one_owner_answers_another(store: Store, mon
 
     end = asyncio.Event()
     hanging: list[Received] = []
-    async with receiver(answer) as client, relaying(store, within=1.0) as relay:
+    async with receiver(answer) as client, relaying(store, within=1.0) as (relay, _):
         base = client.url.removesuffix("hook")
         await owe(relay, store, ANN, *(f"{base}hang{number}" for number in range(100)))
         await until(lambda: len(hanging) >= 24)  # they fail, and their lane rests
@@ -165,9 +180,9 @@ async def test_a_name_server_that_is_silent_for_one_owner_holds_up_no_webhook_of
     monkeypatch.setattr(schedule, "_SLOW_AFTER", 0.05)
     names = [f"http://n{number}.localhost/" for number in range(DEAD)]
     with silent_names(monkeypatch) as asked:
-        async with receiver() as client, relaying(store, within=1.0) as relay:
+        async with receiver() as client, relaying(store, within=1.0) as (relay, sender):
             await owe(relay, store, ANN, *names)
-            await until(lambda: relay.counters.failed > LOOKUPS)
+            await until(lambda: sender.failed > LOOKUPS)
             assert len(asked) == LOOKUPS  # and no more, as none has been answered
             for count in range(1, 6):
                 await owe(relay, store, BOB, f"http://bob.localhost:{client.port}/")

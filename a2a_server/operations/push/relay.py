@@ -36,16 +36,6 @@ _ConfigKey = tuple[str, str]
 """Task and config."""
 
 
-@dataclass(slots=True)
-class PushCounters:
-    """What has become of attempts since the start, for telemetry."""
-
-    delivered: int = 0
-    failed: int = 0
-    parked: int = 0
-    under_way: int = 0
-
-
 @dataclass(slots=True, eq=False)
 class DeliveryAttempt:
     delivery: Delivery
@@ -69,7 +59,6 @@ class PushRelay:
     def __init__(
         self, store: Store, clock: Clock, options: PushOptions, *, history_cap: int, keep_open_on_input: bool = False
     ) -> None:
-        self.counters = PushCounters()
         self._store = store
         self._clock = clock
         self._sender = options.sender
@@ -180,7 +169,6 @@ class PushRelay:
         slot = self._slots.enter(delivery.scope.owner, delivery.host)
         attempt = DeliveryAttempt(delivery, slot, self._attempts.get(key))
         self._attempts[key] = attempt
-        self.counters.under_way += 1
         attempt.task = asyncio.get_running_loop().create_task(self._attempt(attempt))
         attempt.task.add_done_callback(partial(self._ended, key, attempt))
 
@@ -194,7 +182,6 @@ class PushRelay:
 
     def _ended(self, key: _ConfigKey, attempt: DeliveryAttempt, task: asyncio.Task[None]) -> None:
         """Called also when the task was canceled before it began."""
-        self.counters.under_way -= 1
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         self._slots.leave(attempt.slot, reached=attempt.reached)
@@ -230,20 +217,17 @@ class PushRelay:
                 await asyncio.sleep(_STORE_PAUSE)
             else:
                 if ours:
-                    self._count(delivery, outcome, failure)
+                    self._log(delivery, outcome, failure)
                 return
 
-    def _count(self, delivery: Delivery, outcome: Outcome, failure: FailedAttempt | None) -> None:
+    def _log(self, delivery: Delivery, outcome: Outcome, failure: FailedAttempt | None) -> None:
         told, attempt = {**_place(delivery), "number": delivery.number, "host": delivery.host}, delivery.attempts + 1
         if failure is None:
-            self.counters.delivered += 1
             logger.debug("push.delivered", **told, attempt=attempt)
             return
-        self.counters.failed += 1
         wait = None if failure.retry_ms is None else (failure.retry_ms - failure.now_ms) / 1000
         logger.info("push.failed", **told, attempt=attempt, why=outcome.why, retry_in=wait)
         if failure.retry_ms is None:
-            self.counters.parked += 1
             logger.warning("push.parked", **told, attempts=attempt, why=outcome.why)
 
 

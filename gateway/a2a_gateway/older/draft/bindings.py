@@ -25,7 +25,7 @@ from a2a_gateway.calls import Query, query_of, versions_asked
 from a2a_gateway.errors import json_path
 from a2a_gateway.http import frames
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
+from a2a_gateway.jsonrpc import Envelope, frames_of
 from a2a_gateway.older.v0_3.answers import CREATE, Ask, Speech, schemes_of
 from a2a_gateway.older.v0_3.requests import check_new_id, parsed
 from a2a_gateway.requests import binding
@@ -34,7 +34,7 @@ from a2a_gateway.requests.headers import accepted_types, stream_type
 from a2a_gateway.routing.table import Match, Table
 from a2a_proto import a2a_pb2, discovery_pb2
 from a2a_server.protocol.codec import Codec, JsonText
-from a2a_server.protocol.errors import Reason, Violation, refuse
+from a2a_server.protocol.errors import Violation, refuse
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import NDJSON
 from a2a_server.protocol.spellings import snake
@@ -141,7 +141,6 @@ _NAMES: Final = {
 METHODS: Final[Mapping[str, MethodDescriptor]] = MappingProxyType(
     {_NAMES.get(method.name, method.name): method for method in A2A.methods}
 )
-_LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,22 +150,15 @@ class DraftJsonRpc:
     speech: Speech
 
     async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
-        request_id = jsonrpc.NULL
-        try:
-            value = await jsonrpc.read(request, self.speech.calls)
-            request_id = id_of(value)
-            return await self._serve(request, envelope_of(value, request_id), query)
-        except Exception as error:  # noqa: BLE001 - every error has a shape
-            return self.refusal(error, request_id)
+        return await jsonrpc.answer(request, self.speech.calls, partial(self._serve, request, query))
 
     def refusal(self, error: Exception, request_id: bytes) -> Reply:
         return jsonrpc.refusal(self.speech.calls.profile, error, request_id)
 
-    async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
+    async def _serve(self, request: web.BaseRequest, query: str, envelope: Envelope) -> web.StreamResponse:
         method = METHODS.get(envelope.method)
         if method is None:
-            name = envelope.method[:_LONGEST_NAME]
-            wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name}" is none of those of the draft: {", ".join(METHODS)}')
+            jsonrpc.unknown_method(envelope.method, "is none of those of the draft:", METHODS)
         profile, parameters = self.speech.calls.profile, query_of(query)
         profile.check(versions_asked(request, parameters))
         rpc, value = method.name, envelope.params

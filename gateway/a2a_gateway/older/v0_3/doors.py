@@ -14,14 +14,13 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from aiohttp import hdrs, web
+from aiohttp import web
 from google.protobuf.descriptor import MethodDescriptor
 from google.rpc import code_pb2
 
 from a2a_gateway.calls import Calls, query_of, versions_asked
 from a2a_gateway.cards.agent_card import Legacy
-from a2a_gateway.http.cors import ANYBODY
-from a2a_gateway.http.replies import Reply, set_headers
+from a2a_gateway.http.replies import Reply
 from a2a_gateway.http.streams import EventCache
 from a2a_gateway.jsonrpc import NULL
 from a2a_gateway.older.errors import OldFailure
@@ -33,12 +32,13 @@ from a2a_gateway.older.v0_3.rest import OldRest
 from a2a_gateway.profiles import Profile
 from a2a_gateway.requests.binding import bind
 from a2a_gateway.requests.headers import HeaderMap, accepted_types, plain_answer_type
-from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
+from a2a_gateway.rest import refusal as rest_refusal
+from a2a_gateway.routing.table import Table, WrongVerb
 from a2a_gateway.routing.template import decode
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.protocol.codec import Codec
-from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.errors import Reason
 from a2a_server.protocol.json_v1 import V1
 from a2a_server.protocol.names import EXTENSIONS as EXTENSIONS_OF_1_0
 from a2a_server.protocol.names import JSON, OLD_EXTENSIONS, SPOKEN, VERSION, may_be_tenant
@@ -81,7 +81,7 @@ def posted(serve: Serve, refusal: Refusal, posted_refusal: Callable[[Exception, 
 
 
 class OldDoors:
-    """REST and JSON-RPC of 0.3."""
+    """REST and JSON-RPC of 0.3, and the cards of 0.2."""
 
     def __init__(self, calls: Calls, cards: Legacy, *, tenants: bool = False) -> None:
         waits = cards.options.wait != "never"
@@ -90,6 +90,7 @@ class OldDoors:
         spellings = _rest(calls, cards, waits=waits)
         self.table = rest.routes()
         self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
+        self._cards = OldCards.of(calls, cards)
         self._tenants = tenants
         self.refusal = self._rest.refusal
 
@@ -98,7 +99,7 @@ class OldDoors:
             return self._place(path, "")
         tenant, inner = _named(path) if self._tenants else ("", "")
         if not tenant:
-            return None
+            return self._cards.at(path)
         if inner in {"", "/"}:  # CONF-70
             return posted(partial(self.jsonrpc, tenant=tenant), self._rest.refusal, self.jsonrpc.refusal)
         return self._place(inner, tenant)
@@ -206,28 +207,16 @@ class OldCards:
         speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
         return cls(speech, Table.of([OLD_DISCOVERY]))
 
-    async def __call__(self, request: web.BaseRequest, path: str, query: str) -> Reply | None:
-        """Answer a request; None if its path is none of these."""
-        public = False
-        try:
-            match = self.table.match(request.method, path)
-            public = match.route.method is _PUBLIC
-            return await self._serve(request, match, query)
-        except Unknown:
+    def at(self, path: str) -> Place | None:
+        """What is served at a path; None if it is none of these."""
+        if not self.table.has(path):
             return None
-        except ConnectionError:  # the client's: nobody is there to be told
-            raise
-        except Exception as error:  # noqa: BLE001 - every error has a shape
-            answer = self._refusal(error)
-            set_headers(answer, ANYBODY if public else ())
-            return answer
+        serve, public = partial(self._serve, path=path), partial(self.table.is_public, path)
+        return Place(serve, self._refusal, partial(self.table.verbs, path), public)
 
-    def verbs(self, path: str) -> Sequence[str]:
-        """What a path answers to; nothing if it is none of these."""
-        return self.table.verbs(path) if self.table.has(path) else ()
-
-    async def _serve(self, request: web.BaseRequest, match: Match, query: str) -> Reply:
-        method, calls, parameters = match.route.method, self.speech.calls, query_of(query)
+    async def _serve(self, request: web.BaseRequest, query: str, path: str) -> Reply:
+        match, calls, parameters = self.table.match(request.method, path), self.speech.calls, query_of(query)
+        method = match.route.method
         calls.profile.check(versions_asked(request, parameters))
         kind = calls.profile.unary(None if method is _PUBLIC else accepted_types(request.headers))
         message = bind(match, parameters, b"", calls.profile.codec, max_depth=calls.options.max_depth)
@@ -237,11 +226,9 @@ class OldCards:
         assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
         return calls.cards.answer(request, told.message, self.speech.card(told.message), told.headers)
 
-    def _refusal(self, error: Exception) -> Reply:
+    def _refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
         if isinstance(error, WrongVerb):
-            reply = self._refusal(A2AError(Reason.METHOD_NOT_ALLOWED, str(error)))
-            set_headers(reply, [(hdrs.ALLOW, ", ".join(error.allow))])
-            return reply
+            return rest_refusal(self.speech.calls.profile, request, error)
         failure = self.speech.calls.profile.explain(error)
         if failure.reason is Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED:  # which 0.2 knows by its HTTP status only
             failure = replace(failure, http=HTTPStatus.NOT_FOUND, code=code_pb2.NOT_FOUND)

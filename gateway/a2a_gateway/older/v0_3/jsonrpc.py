@@ -15,15 +15,14 @@ from google.protobuf.message_factory import GetMessageClass
 from a2a_gateway import jsonrpc
 from a2a_gateway.calls import Query, query_of, versions_asked
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.jsonrpc import Envelope, envelope_of, frames_of, id_of, wrong
+from a2a_gateway.jsonrpc import Envelope, frames_of
 from a2a_gateway.older.v0_3.answers import RPCS, Ask, Speeches, schemes_of, without_tenant
 from a2a_gateway.requests.headers import accepted_types
-from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.names import JSON, SSE
 
 _CONFIG: Final = "tasks/pushNotificationConfig"
 _CARD: Final = "agent/getAuthenticatedExtendedCard"
-_LONGEST_NAME: Final = 100
 
 
 METHODS: Final[Mapping[str, MethodDescriptor]] = MappingProxyType(
@@ -55,13 +54,11 @@ class OldJsonRpc:
 
     async def __call__(self, request: web.BaseRequest, query: str, tenant: str = "") -> web.StreamResponse:
         """Serve a request at a URL where nothing but 0.3 is spoken."""
-        request_id = jsonrpc.NULL
-        try:
-            value = await jsonrpc.read(request, self.speeches.plain.calls)
-            request_id = id_of(value)
-            return await self.serve(request, envelope_of(value, request_id), query_of(query), tenant)
-        except Exception as error:  # noqa: BLE001 - every error has a shape
-            return self.refusal(error, request_id)
+
+        async def serve(envelope: Envelope) -> web.StreamResponse:
+            return await self.serve(request, envelope, query_of(query), tenant)
+
+        return await jsonrpc.answer(request, self.speeches.plain.calls, serve)
 
     def means(self, request: web.BaseRequest, query: str, value: object) -> bool:
         """By the method's name; where that is nobody's, or cannot be read, by the version that the client says."""
@@ -79,8 +76,7 @@ class OldJsonRpc:
     ) -> web.StreamResponse:
         method = _KNOWN.get(envelope.method)
         if method is None:
-            name = envelope.method[:_LONGEST_NAME]
-            wrong(Reason.METHOD_NOT_FOUND, "method", f'"{name}" is none of those of A2A 0.3: {", ".join(METHODS)}')
+            jsonrpc.unknown_method(envelope.method, "is none of those of A2A 0.3:", METHODS)
         try:
             return await self._call(method, request, envelope, query, tenant)
         except Exception as error:
