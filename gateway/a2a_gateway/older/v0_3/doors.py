@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -90,7 +90,7 @@ class OldDoors:
         spellings = _rest(calls, cards, waits=waits)
         self.table = rest.routes()
         self._rest = OldRest(spellings, calls.options.legacy_json, self.table)
-        self._cards = OldCards.of(calls, cards)
+        self._cards = OldCards(calls, cards)
         self._tenants = tenants
         self.refusal = self._rest.refusal
 
@@ -194,42 +194,37 @@ _MEANT: Final[Mapping[MethodDescriptor, MethodDescriptor]] = {
 """The RPCs that are called."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class OldCards:
     """Serves every route of OldDiscovery."""
 
-    speech: Speech
-    table: Table
-
-    @classmethod
-    def of(cls, calls: Calls, legacy: Legacy) -> OldCards:
+    def __init__(self, calls: Calls, legacy: Legacy) -> None:
         speaking = profile(V1, V1, words.KIND, "This path")  # no request has a body to be spelt
-        speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
-        return cls(speech, Table.of([OLD_DISCOVERY]))
+        self._speech = Speech(replace(calls, profile=speaking), {}, legacy.card_0_3, OTHERWISE)
+        self._table = Table.of([OLD_DISCOVERY])
 
     def at(self, path: str) -> Place | None:
         """What is served at a path; None if it is none of these."""
-        if not self.table.has(path):
+        if not self._table.has(path):
             return None
-        serve, public = partial(self._serve, path=path), partial(self.table.is_public, path)
-        return Place(serve, self._refusal, partial(self.table.verbs, path), public)
+        serve, public = partial(self._serve, path=path), partial(self._table.is_public, path)
+        return Place(serve, self._refusal, partial(self._table.verbs, path), public)
 
     async def _serve(self, request: web.BaseRequest, query: str, path: str) -> Reply:
-        match, calls, parameters = self.table.match(request.method, path), self.speech.calls, query_of(query)
+        match, calls, parameters = self._table.match(request.method, path), self._speech.calls, query_of(query)
         method = match.route.method
         calls.profile.check(versions_asked(request, parameters))
         kind = calls.profile.unary(None if method is _PUBLIC else accepted_types(request.headers))
         message = bind(match, parameters, b"", calls.profile.codec, max_depth=calls.options.max_depth)
-        told = await self.speech.answer(Ask(request, parameters, _MEANT[method], message))
+        told = await self._speech.answer(Ask(request, parameters, _MEANT[method], message))
         if method is not _PUBLIC:
             return Reply(told.json, kind, told.headers)
         assert isinstance(told.message, pb.AgentCard)  # noqa: S101 - all that can be discovered
-        return calls.cards.answer(request, told.message, self.speech.card(told.message), told.headers)
+        return calls.cards.answer(request, told.message, self._speech.card(told.message), told.headers)
 
     def _refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
         if isinstance(error, WrongVerb):
-            return rest_refusal(self.speech.calls.profile, request, error)
-        failure = self.speech.calls.profile.explain(error)
+            return rest_refusal(self._speech.calls.profile, request, error)
+        failure = self._speech.calls.profile.explain(error)
         if failure.reason is Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED:  # which 0.2 knows by its HTTP status only
             failure = replace(failure, http=HTTPStatus.NOT_FOUND, code=code_pb2.NOT_FOUND)
         return Reply(failure.rest(), JSON, failure.headers, status=failure.http)
