@@ -24,7 +24,8 @@ class GrpcOptions:
     max_concurrent_streams: Count = 1000
     """How many calls may be open at once on one connection. Further ones wait in the client."""
     max_concurrent_calls: Count = 20_000
-    """How many calls may be open at once on all connections. Further ones are refused as RESOURCE_EXHAUSTED."""
+    """How many calls may be open at once on all connections; addresses share them. Further ones are refused as
+    RESOURCE_EXHAUSTED."""
     message_timeout: Seconds = 30.0
     """How long the message of a call may take to arrive."""
     max_unsent_bytes: Count = 256 * 1024 * 1024

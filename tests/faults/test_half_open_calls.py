@@ -24,6 +24,8 @@ from tests.support.stage import Stage
 
 GET_TASK, STREAM = "/lf.a2a.v1.A2AService/GetTask", "/lf.a2a.v1.A2AService/SendStreamingMessage"
 OLD, WATCH, CHECK = "/a2a.v1.A2AService/GetTask", "/grpc.health.v1.Health/Watch", "/grpc.health.v1.Health/Check"
+SEND = "/lf.a2a.v1.A2AService/SendMessage"
+REFLECT = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
 PATIENCE = 15.0
 
@@ -114,7 +116,7 @@ async def services(channel: grpc.aio.Channel) -> list[str]:
 
 @pytest.mark.req("LIMT-01", "DOOR-07")
 @pytest.mark.parametrize("ahead", [0, 16])
-@pytest.mark.parametrize("method", [GET_TASK, STREAM, OLD, WATCH, CHECK])
+@pytest.mark.parametrize("method", [GET_TASK, STREAM, OLD, WATCH, CHECK, REFLECT])
 async def test_a_call_whose_message_does_not_come_ends(method: str, ahead: int) -> None:
     options = {"message_timeout": 0.3, "accept_ahead": ahead}
     with capture_logs() as logs:
@@ -126,7 +128,7 @@ async def test_a_call_whose_message_does_not_come_ends(method: str, ahead: int) 
 
 
 @pytest.mark.req("LIMT-01")
-@pytest.mark.parametrize("method", [GET_TASK, STREAM, OLD, WATCH, CHECK])
+@pytest.mark.parametrize("method", [GET_TASK, STREAM, OLD, WATCH, CHECK, REFLECT])
 async def test_calls_without_a_message_keep_nobody_out(method: str) -> None:
     async with (
         house(Stage().agent, transport={"max_concurrent_calls": 100}) as server,
@@ -160,7 +162,7 @@ async def test_watchers_have_places_of_their_own_and_checks_go_on() -> None:
         refused = [one for one in told if isinstance(one, grpc.aio.AioRpcError)]
         assert len(refused) == 3
         assert {one.code() for one in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
-        assert {one.details() for one in refused} == {"This address has 5 calls open, the most it may have."}
+        assert {one.details() for one in refused} == {"The server has 5 calls open, the most it may have."}
         channel = await stack.enter_async_context(honest(server))
         assert await check(channel) == health_pb2.HealthCheckResponse.SERVING
         watchers[0].cancel()
@@ -175,3 +177,30 @@ async def test_a_call_that_ends_without_a_message_is_told_so() -> None:
             await client.read(20)
     assert client.told(b"The call has no message.", status=3) == 20
     assert not [entry for entry in logs if entry["log_level"] in {"error", "critical"}]
+
+
+@pytest.mark.req("LIMT-01")
+async def test_one_address_cannot_take_the_places_of_others() -> None:
+    stage = Stage()
+    request = pb.SendMessageRequest(message=pb.Message(message_id="m", role=pb.ROLE_USER, parts=[pb.Part(text="x")]))
+    request.metadata["skill"] = "hold"
+    async with (
+        house(stage.agent, transport={"max_concurrent_calls": 6}) as server,
+        raw(server, SEND, source="127.0.0.7") as many,
+        honest(server) as channel,
+    ):
+        for number in range(6):
+            many.call(1, request)
+            await stage.began(number + 1)
+        many.call(1, request)
+        await many.read(1)
+        assert many.told(b"The server has 6 calls open, the most it may have.", status=8) == 1
+        stub: Any = a2a_pb2_grpc.A2AServiceStub(channel)
+        others = [asyncio.ensure_future(stub.SendMessage(request, timeout=PATIENCE)) for _ in range(3)]
+        await stage.began(9)  # an equal part is three
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.SendMessage(request, timeout=PATIENCE)
+        assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        stage.release.set()
+        answers = await asyncio.gather(*others)
+        assert [answer.task.status.state for answer in answers] == [pb.TASK_STATE_COMPLETED] * 3

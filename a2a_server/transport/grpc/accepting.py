@@ -20,7 +20,6 @@ import asyncio
 import inspect
 import logging
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from importlib import import_module
@@ -32,13 +31,12 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from a2a_server.domain.scope import Shares
-from a2a_server.protocol.errors import A2AError, Reason
+from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
 from a2a_server.protocol.options import SMALL
 from a2a_server.transport.grpc.servicer import Context, Handler, refuse_call
 from a2a_server.transport.grpc_options import GrpcOptions
 
 _CODES: Final = "1.0.1"
-_SERVICES: Final = ""
 _UNARY: Final[Any] = grpc.stream_unary_rpc_method_handler
 _STREAM: Final[Any] = grpc.stream_stream_rpc_method_handler
 
@@ -116,130 +114,124 @@ class Acceptor:
             self._keep(_grpc._schedule_rpc_coro(call, state, loop, name))  # noqa: SLF001 - see above
 
 
+class _Calls:
+    """The calls that have places. Addresses share these as owners do with `Shares`, in one file less per call."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open = 0
+        self._by_address: dict[str, int] = {}
+
+    def take(self, address: str) -> None:
+        own = self._by_address.get(address, 0)
+        if self._open >= self._most and own >= max(1, self._most // (len(self._by_address) + (not own))):
+            text = f"The server has {self._most} calls open, the most it may have."
+            raise A2AError(Reason.OVERLOADED, text, retry_after=1)
+        self._by_address[address] = own + 1
+        self._open += 1
+
+    def leave(self, address: str) -> None:
+        self._open -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]  # they come and go
+
+
 class Places:
-    """The calls of one door: those that wait for their message, and those that have a place.
+    """The calls of one door: those that wait for their message, those that have a place, and large unread answers.
 
     1. A call without its message has no place yet. It ends when the message does not come in time. When there are too
        many of them, the oldest end: honest clients send the message together with the call.
-    2. With the message it takes a place until it is over. Calls of the services share `max_concurrent_calls`.
-    3. Calls of health and reflection take none of these: each of their methods has places of its own for each address.
+    2. With the message it takes a place until it is over or refused. Addresses share `max_concurrent_calls`.
+    3. Calls of health and reflection take none of these: each of their methods has places of its own.
     """
 
     def __init__(self, options: GrpcOptions) -> None:
         self._options = options
         self._waiting: dict[Context, float] = {}
         """Since when; the oldest stands first."""
-        self._taken: Counter[str] = Counter()
+        self._services = _Calls(options.max_concurrent_calls)
         self._farewells: set[asyncio.Task[None]] = set()
         self._unread = Shares(options.max_unsent_bytes)  # a task that sends is done when the client has read
 
-    def bounded(self, handler: Handler, helper: str = "") -> Handler:
-        """The same handler with these bounds. `helper` is the method's name if it is one of health or reflection."""
-        if handler.request_streaming:
-            make, behavior = _STREAM, self._helped(cast("Any", handler).stream_stream, helper)
-        elif handler.response_streaming:
-            yields = isasyncgenfunction(handler.unary_stream)  # Health/Watch writes to the context instead
-            make, wrap = _STREAM, self._streamed if yields else self._answered
-            behavior = wrap(handler.unary_stream, helper)
-        else:
-            make, behavior = _UNARY, self._answered(handler.unary_unary, helper)
+    def bounded(self, handler: Handler, codes: ErrorCodes = _CODES, *, is_helper: bool = False) -> Handler:
+        """The same handler with these bounds, which refuses calls when it raises an `A2AError`."""
+        calls = _Calls(self._options.max_concurrent_streams) if is_helper else self._services
+        methods = cast("Any", handler)
+        behavior = methods.stream_stream or methods.unary_stream or methods.unary_unary
+        make = _STREAM if handler.response_streaming else _UNARY
+        if isasyncgenfunction(behavior):
+            behavior = self._streamed(behavior, calls, codes, many=handler.request_streaming)
+        else:  # Health/Watch among them, which writes to the context
+            behavior = self._answered(behavior, calls, codes)
         return cast("Handler", make(behavior, handler.request_deserializer, handler.response_serializer))
 
-    def _answered(self, handler: Any, helper: str) -> Any:  # noqa: ANN401 - gRPC's, of any messages
+    def _answered(self, handler: Any, calls: _Calls, codes: ErrorCodes) -> Any:  # noqa: ANN401 - gRPC's
         async def handle(_: object, context: Context) -> object:
-            request = await self._message(context)
-            if request is None:
-                return None
-            place = await self._take(context, helper)
+            answer: object = None
+            address = _address_of(context)
             try:
-                answer = await handler(request, context)
-            finally:
-                self._release(place)
-            if isinstance(answer, bytes) and len(answer) > SMALL:
-                let_go = self._hold(context, len(answer))
-                if let_go is None:
-                    answer = None  # while the refusal is sent
-                    await self._refuse_unread(context)
-                cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(lambda _: let_go and let_go())
+                request = await self._message(context)
+                calls.take(address)
+                try:
+                    answer = await handler(request, context)
+                finally:
+                    calls.leave(address)
+                if isinstance(answer, bytes) and len(answer) > SMALL:
+                    _task().add_done_callback(self._hold(address, len(answer)))
+            except A2AError as error:
+                answer = None  # while the refusal is sent
+                await _refuse(context, error, codes)
             return answer
 
         return handle
 
-    def _streamed(self, handler: Any, helper: str) -> Any:  # noqa: ANN401 - as above
-        async def handle(_: object, context: Context) -> AsyncIterator[object]:
-            request = await self._message(context)
-            if request is None:
-                return
-            place = await self._take(context, helper)
-            # When a call is canceled, nobody closes its generator in time.
-            cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(lambda _: self._release(place))
-            async with aclosing(handler(request, context)) as items:
-                async for item in items:
-                    is_large = isinstance(item, bytes) and len(item) > SMALL
-                    let_go = self._hold(context, len(item)) if is_large else None
-                    if is_large and let_go is None:
-                        item = None  # noqa: PLW2901 - as above
-                        await self._refuse_unread(context)
-                    try:
-                        yield item
-                    finally:
-                        if let_go is not None:
-                            let_go()
+    def _streamed(self, handler: Any, calls: _Calls, codes: ErrorCodes, *, many: bool) -> Any:  # noqa: ANN401
+        async def handle(requests: AsyncIterator[object], context: Context) -> AsyncIterator[object]:
+            item: Any = None
+            task, address = _task(), _address_of(context)  # gRPC crashes when it is asked after the call
+            leave: Callable[[object], None] = lambda _: calls.leave(address)  # noqa: E731 - it has a type
+            try:
+                request = await self._message(context)
+                calls.take(address)
+                task.add_done_callback(leave)  # when a call is canceled, nobody closes its generator in time
+                async with aclosing(handler(_all(request, requests) if many else request, context)) as items:
+                    async for item in items:
+                        is_large = isinstance(item, bytes) and len(item) > SMALL
+                        let_go = self._hold(address, len(item)) if is_large else None
+                        try:
+                            yield item
+                        finally:
+                            if let_go is not None:
+                                let_go(task)
+            except A2AError as error:
+                item = None  # as above
+                if task.remove_done_callback(leave):
+                    leave(task)
+                await _refuse(context, error, codes)
 
         return handle
 
-    def _helped(self, handler: Any, helper: str) -> Any:  # noqa: ANN401 - as above
-        async def handle(requests: object, context: Context) -> AsyncIterator[object]:
-            place = await self._take(context, helper)
-            cast("asyncio.Task[None]", asyncio.current_task()).add_done_callback(lambda _: self._release(place))
-            async with aclosing(handler(requests, context)) as items:
-                async for item in items:
-                    yield item
-
-        return handle
-
-    def _hold(self, context: Context, size: int) -> Callable[[], None] | None:
-        """Count an answer as unread; return what lets go of it, None if there is no room. One alone always fits."""
-        address, memory = context.peer().rpartition(":")[0], 2 * size  # gRPC keeps it, and so does Python
+    def _hold(self, address: str, size: int) -> Callable[[object], None]:
+        """Count an answer as unread, and return what lets go of it. One alone always fits."""
+        memory = 2 * size  # gRPC keeps it, and so does Python
         if self._unread.taken and memory > self._unread.room(address):
-            return None
+            text = f"Clients leave too much unread: {self._unread.places} bytes (transport.max_unsent_bytes)."
+            raise A2AError(Reason.OVERLOADED, f"{text} Try again later.", retry_after=1)
         self._unread.take(address, memory)
-        return lambda: self._unread.leave(address, memory)
-
-    async def _refuse_unread(self, context: Context) -> None:
-        text = f"Clients leave too much unread: {self._unread.places} bytes (transport.max_unsent_bytes)."
-        await refuse_call(context, A2AError(Reason.OVERLOADED, f"{text} Try again later.", retry_after=1), _CODES)
+        return lambda _: self._unread.leave(address, memory)
 
     async def _message(self, context: Context) -> object:
-        """Read the message; None if the call has been ended meanwhile."""
         if len(self._waiting) >= self._options.max_concurrent_calls:
             self._make_room()
         self._waiting[context] = time.monotonic()
         try:
             message: object = await context.read()
         finally:
-            waited = self._waiting.pop(context, 0.0)
-        if message is not grpc.aio.EOF:
-            return message
-        if waited and not context.cancelled():
-            await refuse_call(context, A2AError(Reason.INVALID_PARAMS, "The call has no message."), _CODES)
-        return None
-
-    async def _take(self, context: Context, helper: str) -> str:
-        place, most, whose = _SERVICES, self._options.max_concurrent_calls, "The server has"
-        if helper:
-            place = f"{helper} {context.peer().rpartition(':')[0]}"
-            most, whose = self._options.max_concurrent_streams, "This address has"
-        if self._taken[place] >= most:
-            text = f"{whose} {most} calls open, the most it may have."
-            await refuse_call(context, A2AError(Reason.OVERLOADED, text, retry_after=1), _CODES)
-        self._taken[place] += 1
-        return place
-
-    def _release(self, place: str) -> None:
-        self._taken[place] -= 1
-        if not self._taken[place]:
-            del self._taken[place]  # addresses come and go
+            self._waiting.pop(context, None)
+        if message is grpc.aio.EOF:
+            raise A2AError(Reason.INVALID_PARAMS, "The call has no message.")
+        return message
 
     async def keep(self) -> None:
         """End calls whose message does not come, for as long as this runs."""
@@ -259,14 +251,34 @@ class Places:
 
     def _end(self, context: Context, error: A2AError) -> None:
         del self._waiting[context]
-        farewell = asyncio.get_running_loop().create_task(_refuse(context, error))
+        farewell = asyncio.get_running_loop().create_task(_say_farewell(context, error))
         self._farewells.add(farewell)
         farewell.add_done_callback(self._farewells.discard)
 
 
-async def _refuse(context: Context, error: A2AError) -> None:
+def _task() -> asyncio.Task[Any]:
+    return cast("asyncio.Task[Any]", asyncio.current_task())
+
+
+def _address_of(context: Context) -> str:
+    return context.peer().rpartition(":")[0]
+
+
+async def _all(first: object, rest: AsyncIterator[object]) -> AsyncIterator[object]:
+    yield first
+    async for message in rest:
+        yield message
+
+
+async def _refuse(context: Context, error: A2AError, codes: ErrorCodes) -> None:
+    """Refuse a call, unless it has been ended meanwhile. The traceback would keep what may be large."""
+    if not context.done():
+        await refuse_call(context, error.with_traceback(None), codes)
+
+
+async def _say_farewell(context: Context, error: A2AError) -> None:
     with suppress(Exception):  # the client may be gone, and abort raises by design
-        await refuse_call(context, error, _CODES)
+        await _refuse(context, error, _CODES)
 
 
 def silence_broken_input() -> None:

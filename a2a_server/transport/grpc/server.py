@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from a2a_server.transport.certificates import server_credentials
 from a2a_server.transport.grpc.accepting import Acceptor, Places, core_of, is_wrapped, silence_broken_input
 from a2a_server.transport.grpc.peers import Peers
 from a2a_server.transport.grpc.servicer import Handler, Servicer
-from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
+from a2a_server.transport.grpc.servicer_v0_3 import CODES, LegacyServicer
 from a2a_server.transport.grpc_options import GrpcOptions, Tls
 
 SERVICES = (a2a_pb2.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"])
@@ -74,12 +74,13 @@ class GrpcDoor:
         legacy: LegacyServicer | None = None,
     ) -> None:
         """Answer calls; those of 0.3 if there is a servicer for them."""
-        names = [service.full_name for service in services]
-        handlers = dict(chain.from_iterable(servicer.handlers(service).items() for service in services))
+        names, bounded = [service.full_name for service in services], self._places.bounded
+        found = chain.from_iterable(servicer.handlers(service).items() for service in services)
+        handlers = {name: bounded(handler, servicer.codes) for name, handler in found}
         if legacy is not None:
             names.append(LEGACY.full_name)
-            handlers |= legacy.handlers(LEGACY)
-        acceptor = self._acceptor({name: self._places.bounded(handler) for name, handler in handlers.items()})
+            handlers |= {name: bounded(handler, CODES) for name, handler in legacy.handlers(LEGACY).items()}
+        acceptor = self._acceptor(handlers)
         self._add_helpers([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
         await self._server.start()
         if acceptor is not None:
@@ -104,11 +105,13 @@ class GrpcDoor:
         return None
 
     def _add_helpers(self, shown: Sequence[str]) -> None:
-        target = cast("grpc.aio.Server", _GenericHandlers(self._server, self._places))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, target)
+        found = _Registered()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, cast("grpc.aio.Server", found))
         if self._options.reflection:
             servicer = reflection.aio.ReflectionServicer(shown)
-            cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(servicer, target)
+            cast("Any", reflection_pb2_grpc).add_ServerReflectionServicer_to_server(servicer, found)
+        helpers = {name: self._places.bounded(handler, is_helper=True) for name, handler in found.handlers.items()}
+        self._server.add_generic_rpc_handlers([_ByName(helpers)])
 
     async def _tell_health(self, *, serves: bool) -> None:
         for name in self._served:
@@ -141,30 +144,17 @@ class _ByName(grpc.GenericRpcHandler):
         return self._handlers.get(handler_call_details.method)
 
 
-class _Helpers(grpc.GenericRpcHandler):
-    """The handlers of health or reflection, with their bounds."""
+class _Registered:
+    """Collects what generated code registers. Registered at the server, each would cost grpc.aio one more future."""
 
-    def __init__(self, handlers: grpc.GenericRpcHandler, places: Places) -> None:
-        self._handlers = handlers
-        self._places = places
+    def __init__(self) -> None:
+        self.handlers: dict[str, Handler] = {}
 
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
-        handler = self._handlers.service(handler_call_details)
-        return handler and self._places.bounded(cast("Handler", handler), handler_call_details.method)
-
-
-class _GenericHandlers:
-    """Passes generic handlers on and drops registered ones, which cost grpc.aio one more future per method."""
-
-    def __init__(self, server: grpc.aio.Server, places: Places) -> None:
-        self._server = server
-        self._places = places
-
-    def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        self._server.add_generic_rpc_handlers([_Helpers(one, self._places) for one in handlers])
-
-    def add_registered_method_handlers(self, service: str, handlers: object) -> None:
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Generated code registers twice."""
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        self.handlers |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
 
 
 def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:

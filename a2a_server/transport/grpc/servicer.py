@@ -52,12 +52,9 @@ class Servicer:
         rpc, request = method.name, GetMessageClass(method.input_type)
 
         async def handle(raw: bytes, context: Context) -> bytes:
-            try:
-                credentials = self._credentials(context)
-                message = await self.pipeline.read(rpc, request, raw, credentials)
-                reply = await self.pipeline.unary(rpc, message, credentials)
-            except A2AError as error:
-                await refuse_call(context, error, self.codes)
+            credentials = self._credentials(context)
+            message = await self.pipeline.read(rpc, request, raw, credentials)
+            reply = await self.pipeline.unary(rpc, message, credentials)
             if reply.metadata:
                 await context.send_initial_metadata(reply.metadata)
             return reply.wire
@@ -68,24 +65,21 @@ class Servicer:
         rpc, request = method.name, GetMessageClass(method.input_type)
 
         async def handle(raw: bytes, context: Context) -> AsyncIterator[bytes]:
-            try:
-                credentials = self._credentials(context)
-                message = await self.pipeline.read(rpc, request, raw, credentials)
-                stream = await self.pipeline.stream(rpc, message, credentials)
-                place, begun = stream.place, False
-                place.cut = cutter(context, place, self.codes)
-                async with aclosing(stream.items) as items:
-                    async for entries in items:
-                        if stream.metadata and not begun:  # without any, they leave with the first item
-                            place.sending()
-                            await context.send_initial_metadata(stream.metadata)
-                            begun = True
-                        for entry in entries:
-                            place.sending()
-                            yield entry.wire  # stays here while the peer does not read
-                        place.sent()
-            except A2AError as error:
-                await refuse_call(context, error, self.codes)
+            credentials = self._credentials(context)
+            message = await self.pipeline.read(rpc, request, raw, credentials)
+            stream = await self.pipeline.stream(rpc, message, credentials)
+            place, begun = stream.place, False
+            place.cut = cutter(context, place, self.codes)
+            async with aclosing(stream.items) as items:
+                async for entries in items:
+                    if stream.metadata and not begun:  # without any, they leave with the first item
+                        place.sending()
+                        await context.send_initial_metadata(stream.metadata)
+                        begun = True
+                    for entry in entries:
+                        place.sending()
+                        yield entry.wire  # stays here while the peer does not read
+                    place.sent()
 
         return handle
 

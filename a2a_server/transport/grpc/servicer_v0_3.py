@@ -33,7 +33,6 @@ from a2a_server.transport.grpc.servicer import (
     handlers_of,
     metadata_of,
     peer_names_of,
-    refuse_call,
 )
 from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply
 
@@ -103,7 +102,7 @@ class LegacyServicer:
                 reply = await ask(call, asked)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
-                await refuse_call(context, named(respell(error, call.rpc), call.rpc), CODES)
+                raise named(respell(error, call.rpc), call.rpc) from None
             if metadata := asked.answer(reply.metadata):
                 await context.send_initial_metadata(metadata)
             return answer.SerializeToString()
@@ -138,7 +137,7 @@ class LegacyServicer:
                     async for item in items:
                         yield item
             except A2AError as error:
-                await refuse_call(context, named(respell(error, call.rpc), call.rpc), CODES)
+                raise named(respell(error, call.rpc), call.rpc) from None
 
         return handle
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 import grpc
@@ -18,6 +18,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
 from a2a_server.agents import Agent, Turn
 from a2a_server.operations.call import Call
+from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.serve import running
 from a2a_server.settings import Settings
 from a2a_server.transport.grpc import accepting
@@ -276,3 +277,49 @@ async def test_whoever_embeds_a_server_gives_it_interceptors_and_steps() -> None
         await asyncio.gather(*[send(pb.SendMessageRequest(message=message).SerializeToString()) for _ in range(ROUNDS)])
     assert counting.seen == {f"{V1}SendMessage": ROUNDS}
     assert rpcs == ["SendMessage"] * ROUNDS
+
+
+class Deaf:
+    """A call whose message has come, and whose client does not read the refusal."""
+
+    def __init__(self) -> None:
+        self.refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def peer(self) -> str:
+        return "ipv4:192.0.2.1:5"
+
+    def done(self) -> bool:
+        return False
+
+    async def read(self) -> bytes:
+        return b""
+
+    async def abort(self, _: object, text: str, __: object) -> None:
+        self.refused.set_result(text)
+        await asyncio.Event().wait()
+
+
+async def _unary(_: bytes, __: object) -> bytes:
+    raise A2AError(Reason.INVALID_PARAMS, "Not this one.")
+
+
+async def _stream(raw: bytes, context: object) -> AsyncIterator[bytes]:
+    yield await _unary(raw, context)
+
+
+@pytest.mark.req("LIMT-01")
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_refused_call_has_no_place_while_its_refusal_is_unread(streams: bool) -> None:  # noqa: FBT001
+    handler: Any = (grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler)(
+        cast("Any", _stream if streams else _unary)
+    )
+    bounded: Any = accepting.Places(GrpcOptions(max_concurrent_calls=2)).bounded(handler)
+    calls = []
+    for _ in range(5):
+        deaf = Deaf()
+        answer = bounded.stream_stream(None, deaf).__anext__() if streams else bounded.stream_unary(None, deaf)
+        calls.append(asyncio.ensure_future(answer))
+        assert await asyncio.wait_for(deaf.refused, 10) == "Not this one."
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
