@@ -15,6 +15,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.agent import Saved
 from a2a_server.agents.parts import Content, JsonValue, as_message, to_python, to_struct
 from a2a_server.domain.input_requests import UNDECLARED, InputRequest, open_request
+from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.domain.media_types import check_content_types, input_modes, modes_of
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import trace_of
@@ -37,6 +38,7 @@ class Recorder:
     input_requests: bool = False
     """Whether the agent declares that it makes some."""
     cancel_metadata: struct_pb2.Struct | None = None
+    turn: asyncio.Task[None] = field(init=False)
     events: list[pb.StreamResponse] = field(default_factory=list)
     internals: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
 
@@ -45,13 +47,14 @@ class Recorder:
         if INPUT_REQUEST_URI in event.status_update.status.message.extensions and not self.input_requests:
             raise InvalidAgentResponse(UNDECLARED)
         self.events.append(event)
-        task = asyncio.current_task()
-        if len(self.events) == self.cancel_after and task is not None:
+        if len(self.events) == self.cancel_after and event.status_update.status.state not in TERMINAL:
             self.cancel_metadata = self.cancel_with
-            task.cancel()
+            if asyncio.current_task() is self.turn:
+                raise asyncio.CancelledError
+            self.turn.cancel()  # a timer sends what was held back
 
     async def room(self) -> None:
-        await asyncio.sleep(0)  # where a cancel arrives
+        await asyncio.sleep(0)
 
     async def durable(self) -> None:
         await asyncio.sleep(0)
@@ -189,13 +192,12 @@ async def _drive(agent: AgentPort, turn: TurnRequest, outlet: Recorder) -> Recor
     before = pb.Task()
     before.CopyFrom(turn.task)
     canceled = False
+    outlet.turn = asyncio.create_task(agent.run(turn, outlet))  # so that no cancel can reach the test
     try:
-        await agent.run(turn, outlet)
+        await outlet.turn
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if outlet.cancel_metadata is None or task is None:
+        if outlet.cancel_metadata is None:
             raise
-        task.uncancel()
         canceled = True
     direct = bool(outlet.events) and outlet.events[0].HasField("message")
     fold(before, () if direct else outlet.events)

@@ -185,6 +185,24 @@ async def test_a_canceled_skill_may_clean_up_and_say_so() -> None:
     assert record.state == "WORKING"
 
 
+@pytest.mark.parametrize("pause", [0, 0.03])
+@pytest.mark.parametrize("number", range(1, 5))
+async def test_a_cancel_comes_with_the_event_it_is_asked_for_and_stays_in_the_turn(number: int, pause: float) -> None:
+    """Also where a timer sends the event, because the skill is slow; the fourth is the end."""
+    counter = Agent("Counter", "Counts.", "1.0.0")
+
+    @counter.skill(id="count", tags=["test"])
+    async def count(turn: Turn) -> AsyncIterator[str]:
+        for digit in "123":
+            yield digit
+            await asyncio.sleep(pause)
+
+    record = await run_turn(counter, cancel_after=number)
+    await asyncio.sleep(0)  # where a cancel would come that has left the turn
+    assert (len(record.events), record.canceled) == (number, number < 4)
+    assert record.text == "123"[:number]
+
+
 async def test_a_status_after_an_interruption_takes_the_work_up_again() -> None:
     agent = Agent("A", "B", "1")
 
