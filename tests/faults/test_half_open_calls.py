@@ -154,11 +154,13 @@ async def test_calls_without_a_message_keep_nobody_out(method: str) -> None:
 async def test_watchers_have_places_of_their_own_and_checks_go_on() -> None:
     options = {"max_concurrent_calls": 3, "max_concurrent_streams": 5}
     async with house(Stage().agent, transport=options) as server, AsyncExitStack() as stack:
-        watchers = []
-        for _ in range(2):  # connections with five calls each
+        watchers: list[Any] = []
+        told: list[object] = []
+        for _ in range(2):  # connections with four calls each
             stub: Any = health_pb2_grpc.HealthStub(await stack.enter_async_context(honest(server)))
-            watchers += [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(4)]
-        told = await asyncio.gather(*[watcher.read() for watcher in watchers], return_exceptions=True)
+            for _ in range(4):  # one after another: of those that wait for their message, the oldest would end
+                watchers.append(stub.Watch(health_pb2.HealthCheckRequest()))
+                told += await asyncio.gather(watchers[-1].read(), return_exceptions=True)
         refused = [one for one in told if isinstance(one, grpc.aio.AioRpcError)]
         assert len(refused) == 3
         assert {one.code() for one in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
