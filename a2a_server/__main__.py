@@ -8,6 +8,9 @@ import os
 # and streamed event (grpcio 1.85.1, uvloop); whoever sets the variable decides otherwise.
 os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 
+# gRPC's core would write lines of its own to stderr, and anybody can cause some. What matters is in our log.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 from a2a_server.cli.commands import main
 
 __all__ = ["main"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from a2a_server.agents import Agent, Caller, Turn, data_part, file_part, pb, text_part
+from a2a_server.agents import INPUT_REQUESTS, Agent, Caller, Turn, data_part, file_part, pb, text_part
 
-_FILES = ("application/octet-stream", "application/pdf", "image/jpeg", "image/png", "text/csv", "text/markdown")
+_FILES = ("application/octet-stream", "application/pdf", "image/jpeg", "image/png")
 _BEAT = 0.05
 _LAPS = 50
 
@@ -15,8 +15,9 @@ agent = Agent(
     name="Demo",
     description="Shows what an agent can do. Name a skill in the request's metadata, or just say something.",
     version="1.0.0",
-    default_input_modes=["text/plain", "application/json"],
+    default_input_modes=["text/plain", "text/markdown", "text/csv", "application/json"],
     default_output_modes=["text/plain", "application/json"],
+    extensions=[INPUT_REQUESTS],
 )
 
 
@@ -73,7 +74,7 @@ async def booking(turn: Turn) -> None:
 @agent.skill(
     id="inspect",
     tags=["files", "data"],
-    input_modes=["text/plain", "application/json", *_FILES],
+    input_modes=["text/plain", "text/markdown", "text/csv", "application/json", *_FILES],
     output_modes=["application/json", "image/svg+xml", "text/plain"],
 )
 async def inspect(turn: Turn) -> None:
@@ -119,12 +120,11 @@ async def chat(turn: Turn) -> None:
 
 @agent.skill(id="vault", tags=["authorization"], examples=["open"])
 async def vault(turn: Turn) -> str | None:
-    """Ask for authorization before answering; any token that starts with `let-me-` opens."""
-    if "asked" not in turn.state:
-        turn.state["asked"] = True
-        await turn.require_auth("Send a token that starts with `let-me-`.", in_band=True)
+    """Ask for authorization before answering; any token that starts with `let-me-` opens. The token is not stored."""
+    if turn.answer is None:
+        await turn.require_auth("Send a token that starts with `let-me-`.", in_band=True, sensitive=True)
         return None
-    if not turn.text.startswith("let-me-"):
+    if not str(turn.answer).startswith("let-me-"):
         await turn.fail("That token opens nothing.")
         return None
     return "The vault holds a paper clip."

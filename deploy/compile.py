@@ -17,11 +17,12 @@ from setuptools.command.build_ext import build_ext
 
 MODULES = {
     "a2a_gateway": "calls dispatcher jsonrpc profiles rest",
-    "a2a_gateway/http": "replies",
+    "a2a_gateway/http": "body_writer replies",
     "a2a_gateway/older/v0_3": "answers jsonrpc requests",
-    "a2a_gateway/requests": "binding headers proxies",
+    "a2a_gateway/requests": "binding headers media_types proxies",
     "a2a_gateway/routing": "table",
-    "a2a_server/adapters": "defaults",
+    "a2a_server/adapters": "buckets defaults",
+    "a2a_server/adapters/auth": "guess_limit issuer schemes secrets",
     "a2a_server/adapters/memory": "tasks",
     "a2a_server/agents": "output",
     "a2a_server/domain": "checkers events free_form lifecycle media_types reducer trace validation",
@@ -32,7 +33,7 @@ MODULES = {
     "a2a_server/ports": "records",
     "a2a_server/protocol/codec": "codec sizes times",
     "a2a_server/protocol/v0_3": "extras json kind messages parts",
-    "a2a_server/transport": "local pipeline steps",
+    "a2a_server/transport": "local permissions pipeline rates steps",
 }
 """What a call spends its time in.
 
@@ -60,7 +61,7 @@ def compile_in(folder: Path) -> None:
             multi_file=True,  # many files of C instead of one that is very large
         )
         command = build_ext(Distribution({"name": "a2ad", "ext_modules": modules}))
-        command.inplace, command.build_temp = True, made
+        command.inplace, command.build_temp, command.build_lib = True, made, made  # nothing but modules stays here
         command.ensure_finalized()
         command.run()
 

@@ -1,4 +1,4 @@
-"""An agent that asks until it knows enough; between the turns it holds nothing in memory."""
+"""An agent that asks until it knows enough, and asks for the name once in a conversation."""
 
 from a2a_server.agents import Agent, Turn
 
@@ -18,10 +18,13 @@ async def book(turn: Turn) -> None:
     if not fits(turn.state.get("guests", "1")):
         del turn.state["guests"]
         await turn.status(f"We have tables for 1 to {SEATS}.")
+    if "name" in turn.context.state:  # from an earlier task of the same context
+        turn.state["name"] = turn.context.state["name"]
     for field, question in QUESTIONS.items():
         if field not in turn.state:
             turn.state["asked"] = field
             return await turn.ask(question)
+    turn.context.state["name"] = turn.state["name"]
     return await turn.add_artifact(turn.state, "booking")
 
 

@@ -1,4 +1,4 @@
-"""Call an agent over gRPC: python examples/call.py "Hello!" [--skill ID] [--stream] [--task ID] [--file PATH]."""
+"""Call an agent over gRPC: python examples/call.py "Hello!" [--skill ID] [--task ID] [--context ID] [--file PATH]."""
 
 import argparse
 import asyncio
@@ -13,9 +13,11 @@ from a2a_proto.a2a_pb2_grpc import A2AServiceStub
 
 METADATA = (("a2a-version", "1.0"),)
 
+mimetypes.add_type("text/markdown", ".md")  # not every system knows it
+
 
 def request_of(args: argparse.Namespace) -> pb.SendMessageRequest:
-    message = pb.Message(message_id=str(uuid.uuid4()), role=pb.ROLE_USER, task_id=args.task)
+    message = pb.Message(message_id=str(uuid.uuid4()), role=pb.ROLE_USER, task_id=args.task, context_id=args.context)
     if args.text:
         message.parts.add(text=args.text)
     for path in args.file:
@@ -44,6 +46,7 @@ def main() -> None:
     parser.add_argument("--skill", default="", help="the skill to run")
     parser.add_argument("--stream", action="store_true", help="print events as they come")
     parser.add_argument("--task", default="", help="the task to continue")
+    parser.add_argument("--context", default="", help="the conversation to go on with")
     parser.add_argument("--file", action="append", default=[], type=Path, help="a file to send along")
     parser.add_argument("--server", default="127.0.0.1:50051", help="host:port")
     try:

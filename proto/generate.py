@@ -18,9 +18,9 @@ from grpc_tools import protoc
 
 PROTO = Path(__file__).resolve().parent
 GENERATED = PROTO.parent / "generated" / "a2a_proto"
-SOURCES = ("a2a.proto", "a2a_v0_3.proto", "discovery.proto")
+SOURCES = ("a2a.proto", "a2a_v0_3.proto", "discovery.proto", "peers.proto")
 # protoc emits top-level imports of sibling modules; they live in the package.
-SIBLING_IMPORT = re.compile(r"^import (a2a_pb2|a2a_v0_3_pb2|discovery_pb2) as", re.MULTILINE)
+SIBLING_IMPORT = re.compile(r"^import (a2a_pb2|a2a_v0_3_pb2|discovery_pb2|peers_pb2) as", re.MULTILINE)
 INIT = '"""Messages and gRPC services made from proto/ by `make gen`; never edited."""\n'
 
 

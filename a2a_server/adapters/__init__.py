@@ -1,5 +1,6 @@
-"""The ports, implemented. No adapter imports another, and only the composition root imports any.
+"""The ports, implemented. Only the composition root imports adapters, and no adapter imports another, except `sql/`.
 
-`memory/` and `sqlite/` are stores and pass the same suite. `webhook/` sends webhooks, `sealing` encrypts their secrets,
-`auth` knows callers by tokens and API keys, and `defaults` has what is used when nothing else is configured.
+`memory/`, `sqlite/` and `postgres/` are stores and pass the same suite; `sql/` has what the last two share. `webhook/`
+sends webhooks, `sealing` encrypts their secrets and the content of stores, `auth` knows callers by tokens and API keys,
+and `defaults` has what is used when nothing else is configured.
 """

@@ -1,4 +1,4 @@
-"""What a server uses when nothing else is configured: the system's clock, no authentication, one process."""
+"""What a server uses when nothing else is configured: one process with the system's clock and no authentication."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ class Anonymous:
 class LocalWakeups:
     """Wake-ups within one process: listeners are called right away, and given the entries that were committed."""
 
+    address = ""
+
     def __init__(self) -> None:
         self._listeners: dict[str, tuple[Listener, ...]] = {}
 
@@ -49,6 +51,9 @@ class LocalWakeups:
 
     def listen(self, task_id: str, listener: Listener) -> None:
         self._listeners[task_id] = (*self._listeners.get(task_id, ()), listener)
+
+    def ask_others(self, task_id: str, listener: Listener) -> None:
+        """There are none."""
 
     def forget(self, task_id: str, listener: Listener) -> None:
         left = tuple(other for other in self._listeners.get(task_id, ()) if other is not listener)

@@ -10,11 +10,19 @@
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.agent import Agent
+from a2a_server.agents.context import Context
 from a2a_server.agents.extensions import INPUT_REQUESTS, Extension, tool_result_part, tool_use_part
 from a2a_server.agents.output import ArtifactWriter
 from a2a_server.agents.parts import data_part, file_part, text_part
 from a2a_server.agents.turn import Turn
-from a2a_server.ports.agent import InvalidAgentResponse, Outlet, TurnRequest
+from a2a_server.ports.agent import (
+    ContentTypeNotSupported,
+    InvalidAgentResponse,
+    InvalidParams,
+    Outlet,
+    TurnRequest,
+    UnsupportedOperation,
+)
 from a2a_server.ports.authenticator import Caller
 from a2a_server.protocol.errors import Violation
 
@@ -23,11 +31,15 @@ __all__ = [
     "Agent",
     "ArtifactWriter",
     "Caller",
+    "ContentTypeNotSupported",
+    "Context",
     "Extension",
     "InvalidAgentResponse",
+    "InvalidParams",
     "Outlet",
     "Turn",
     "TurnRequest",
+    "UnsupportedOperation",
     "Violation",
     "data_part",
     "file_part",

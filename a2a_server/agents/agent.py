@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,6 +14,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.extensions import Extension
 from a2a_server.agents.output import EVENTS, TurnEvent, TurnOutput
 from a2a_server.agents.parts import Chunk, check_json
+from a2a_server.agents.registration import LifespanFunction, Opener, check_skill, opener
 from a2a_server.agents.turn import Result, Turn
 from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
@@ -25,6 +27,7 @@ SkillFunction: TypeAlias = Callable[[Turn], Awaitable[Result]] | Callable[[Turn]
 ExtendCard: TypeAlias = Callable[[pb.AgentCard, Caller], pb.AgentCard | None]
 _Function = TypeVar("_Function", bound=SkillFunction)
 _ExtendCard = TypeVar("_ExtendCard", bound=ExtendCard)
+_Lifespan = TypeVar("_Lifespan", bound=LifespanFunction)
 
 _WHOLE = (*EVENTS, pb.Message, pb.Artifact)
 
@@ -56,6 +59,7 @@ class Agent:
         streaming: bool = True,
         extensions: Sequence[Extension] = (),
         extended: ExtendCard | None = None,
+        lifespan: LifespanFunction | None = None,
     ) -> None:
         for member, text in (("name", name), ("description", description), ("version", version)):
             if not text:
@@ -66,6 +70,8 @@ class Agent:
         self._skills: dict[str, Skill] = {}
         self._default = ""
         self._extend = extended
+        self._open: Opener | None = None if lifespan is None else opener(lifespan, self)
+        self._resources: Any = None
         self._card = pb.AgentCard(
             name=name,
             description=description,
@@ -96,16 +102,20 @@ class Agent:
         output_modes: Sequence[str] = (),
         restartable: bool = False,
         direct: bool = False,
+        may_refuse: bool = False,
+        scopes: Sequence[str] = (),
     ) -> Callable[[_Function], _Function]:
         """Register an async function, or an async generator, that answers messages.
 
         The description defaults to the function's docstring, and without one to the agent's own description.
         `restartable` skills run again after a crash, from their last checkpoint. `direct` skills may answer with
-        `turn.reply` without making a task.
+        `turn.reply` without making a task. Skills that `may_refuse` may raise an error of the protocol before their
+        first event, and then there is no task (AGNT-12). `scopes` are what a caller needs to send it messages, where
+        the server limits what callers may do; without them it gets PERMISSION_DENIED (GATE-07).
         """
 
         def register(function: _Function) -> _Function:
-            _check_skill(id, tags)
+            check_skill(function, id, tags, scopes)
             text = description or inspect.getdoc(function) or self._card.description
             card = pb.AgentSkill(
                 id=id,
@@ -116,7 +126,15 @@ class Agent:
                 input_modes=input_modes,
                 output_modes=output_modes,
             )
-            self._register(card, function, Plan(restartable=restartable, direct=direct, sound=True, skill=id))
+            plan = Plan(
+                restartable=restartable,
+                direct=direct,
+                may_refuse=may_refuse,
+                sound=True,
+                skill=id,
+                scopes=frozenset(scopes),
+            )
+            self._register(card, function, plan)
             return function
 
         return register
@@ -129,8 +147,20 @@ class Agent:
         self._card.capabilities.extended_agent_card = True
         return function
 
+    def lifespan(self, function: _Lifespan) -> _Lifespan:
+        """Register what opens at the start and closes at the end; what it yields is `turn.resources`."""
+        if self._open is not None:
+            raise ValueError(f"Agent {self._card.name!r}: there is a lifespan already.")
+        self._open = opener(function, self)
+        return function
+
+    def with_resources(self, resources: object) -> Agent:
+        """The same agent, whose turns have these resources."""
+        other = copy(self)
+        other._resources = resources  # noqa: SLF001 - it is one of us
+        return other
+
     def _register(self, card: pb.AgentSkill, function: SkillFunction, plan: Plan) -> None:
-        _check_function(function, card.id)
         if card.id in self._skills:
             raise ValueError(f"Agent {self._card.name!r}: two skills have the id {card.id!r}.")
         self._default = self._default or card.id
@@ -139,6 +169,15 @@ class Agent:
 
     # -- what the server calls
 
+    @asynccontextmanager
+    async def living(self) -> AsyncIterator[Agent]:
+        """This agent with what its lifespan yields. Each server that runs it has a lifespan of its own."""
+        if self._open is None:
+            yield self
+            return
+        async with self._open() as resources:
+            yield self.with_resources(resources)
+
     @property
     def card(self) -> pb.AgentCard:
         if not self._skills:
@@ -146,6 +185,10 @@ class Agent:
         copy = pb.AgentCard()
         copy.CopyFrom(self._card)
         return copy
+
+    @property
+    def skill_scopes(self) -> Mapping[str, frozenset[str]]:
+        return {name: skill.plan.scopes for name, skill in self._skills.items() if skill.plan.scopes}
 
     def extended_card(self, caller: Caller) -> pb.AgentCard | None:
         return None if self._extend is None else self._extend(self.card, caller)
@@ -176,7 +219,12 @@ class Agent:
         skill_id = saved.skill or (request.plan.skill if request.plan else _named(request)) or default
         skill = self._skills.get(skill_id, _GONE)
         output = TurnOutput(outlet)
-        turn = Turn(request, output, skill_id, saved, direct=skill.plan.direct, default=skill_id == default)
+        turn = Turn(
+            *(request, output, skill_id, saved),
+            direct=skill.plan.direct,
+            default=skill_id == default,
+            resources=self._resources,
+        )
         try:
             answer: Any = skill.function(turn)
             if skill.streams:
@@ -206,26 +254,6 @@ async def _gone(turn: Turn) -> None:
 
 _GONE = Skill(_gone, Plan(), streams=False)
 """Answers for a skill that a task began with and the agent no longer has."""
-
-
-def _check_function(function: object, skill_id: str) -> None:
-    """Refuse a function that cannot answer a turn."""
-    if not callable(function) or not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
-        raise TypeError(f"Skill {skill_id!r}: write `async def`; a plain function would block all other tasks.")
-    try:
-        inspect.signature(function).bind(None)
-    except TypeError:
-        raise TypeError(f"Skill {skill_id!r}: the function takes one argument, the turn.") from None
-
-
-def _check_skill(skill_id: str, tags: Sequence[str]) -> None:
-    """Refuse a card entry that clients could not use."""
-    if not skill_id:
-        raise ValueError("A skill needs an id.")
-    if isinstance(tags, str):  # it would become a tag for each letter
-        raise TypeError(f"Skill {skill_id!r}: tags is a list of texts, not one text.")
-    if not tags or not all(tags):
-        raise ValueError(f"Skill {skill_id!r}: pass tags=[…] with at least one tag.")
 
 
 def _title(skill_id: str) -> str:

@@ -73,7 +73,7 @@ def as_request(content: Content, request_id: str | None, *, sensitive: bool) -> 
     message = as_message(content)
     prompt = "\n".join(part.text for part in message.parts if part.HasField("text"))
     if not prompt:
-        raise InvalidAgentResponse("an input request says in a text what is wanted")
+        raise InvalidAgentResponse("an input request needs a text that says what is wanted")
     if request_id is None:
         request_id = uuid.uuid4().hex
     elif not is_name(request_id):

@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeAlias, TypedDict
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.context import Context
 from a2a_server.agents.parts import Chunk, Content, JsonValue, as_message, as_part, as_parts, to_struct
-from a2a_server.domain.lifecycle import STOPPING, TERMINAL
+from a2a_server.domain.lifecycle import INTERRUPTED, STOPPING, TERMINAL
 from a2a_server.ports.agent import InvalidAgentResponse, Outlet, TurnRequest
 
 Whole: TypeAlias = Chunk | Sequence[pb.Part] | pb.Artifact
@@ -31,6 +32,9 @@ content, which chat windows show and the task keeps.
 class TurnOutput:
     """Passes events to the outlet. It holds back one chunk at most, and sends it before any later event."""
 
+    context: Context | None = None
+    """Set when the skill has looked at it. What it has changed is saved together with the end of the turn."""
+
     def __init__(self, outlet: Outlet) -> None:
         self.outlet = outlet
         self.room = outlet.room
@@ -48,7 +52,19 @@ class TurnOutput:
         """Whether the turn has ended or interrupted its task. A status after an interruption resumes the task."""
         return self._answered or self._state in STOPPING
 
+    @property
+    def waits(self) -> bool:
+        """Whether the turn has asked something, and the task waits for the answer."""
+        return self._state in INTERRUPTED
+
+    @property
+    def needs_task(self) -> bool:
+        """Whether there is a task, or something to save with one."""
+        return self.used or (self.context is not None and self.context.changed)
+
     def send(self, event: pb.StreamResponse) -> None:
+        if self.context is not None and event.status_update.status.state in STOPPING:
+            self.context.save()
         if self._held is not None or self._fault is not None:
             self.flush()
         self.used = True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.context import Context
 from a2a_server.agents.extensions import as_request, asked_before
 from a2a_server.agents.output import (
     EVENTS,
@@ -29,24 +30,40 @@ from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller
 
 if TYPE_CHECKING:
+    import typing_extensions
+
     from a2a_server.agents.agent import Saved
+
+    Resources = typing_extensions.TypeVar("Resources", default=Any)  # Python itself knows `default` from 3.13 on
+else:
+    Resources = TypeVar("Resources")
+
+_FILE = {"raw", "url"}
 
 Result: TypeAlias = Whole | TurnEvent | pb.Message
 """What a skill may return."""
 
 
-class Turn:
-    """One message and the answer to it.
+class Turn(Generic[Resources]):
+    """One message and the answer to it. `Turn[Shop]` says what the agent's lifespan yields.
 
     The calls that answer only queue events; readers see them once they are durable. After a call that stops the task
     (`ask`, `require_auth`, `complete`, `fail`, `reject`, `reply`) the skill should return: the server drops and logs
     any later event.
     """
 
-    __slots__ = ("_default", "_direct", "_ids", "_output", "_saved", "request", "skill")
+    __slots__ = ("_default", "_direct", "_ids", "_output", "_resources", "_saved", "request", "skill")
 
     def __init__(  # noqa: PLR0913 - only the agent makes turns
-        self, request: TurnRequest, output: TurnOutput, skill: str, saved: Saved, *, direct: bool, default: bool
+        self,
+        request: TurnRequest,
+        output: TurnOutput,
+        skill: str,
+        saved: Saved,
+        *,
+        direct: bool,
+        default: bool,
+        resources: Any = None,  # noqa: ANN401 - whatever the author opens
     ) -> None:
         self.request = request
         self.skill = skill
@@ -54,6 +71,7 @@ class Turn:
         self._direct = direct
         self._default = default
         self._saved = saved
+        self._resources: Resources = resources
         self._ids = ArtifactIds(request, saved.artifacts if request.rerun and saved.turn == request.number else 0)
 
     # -- the message
@@ -81,8 +99,8 @@ class Turn:
 
     @property
     def files(self) -> list[pb.Part]:
-        """The parts that hold a file, as bytes (`raw`) or by reference (`url`)."""
-        return [part for part in self.request.message.parts if part.HasField("raw") or part.HasField("url")]
+        """The parts that hold a file: bytes (`raw`), a reference (`url`), or a text or data with a file's name."""
+        return [part for part in self.request.message.parts if part.filename or part.WhichOneof("content") in _FILE]
 
     @property
     def answer(self) -> Any:  # noqa: ANN401 - as above
@@ -102,8 +120,11 @@ class Turn:
         return from_struct(self.request.metadata)
 
     async def next_message(self) -> pb.Message:
-        """Wait for a further message to this task while the turn runs."""
-        return await self._output.outlet.next_message()
+        """Wait for a further message to this task while the turn runs. After a question the task is WORKING again."""
+        message = await self._output.outlet.next_message()
+        if self._output.waits:
+            await self.status()
+        return message
 
     # -- the task and the caller
 
@@ -178,12 +199,24 @@ class Turn:
         """The first of your media types, best first, that the client takes; None when it takes none of them."""
         return next((mode for mode in media_types if self.accepts(mode)), None)
 
+    @property
+    def resources(self) -> Resources:
+        """What the agent's lifespan yields; None without one."""
+        return self._resources
+
     # -- what is remembered
 
     @property
     def state(self) -> dict[str, Any]:
         """JSON values that the next turn finds again. Saved when the turn asks the client, and by `checkpoint`."""
         return self._saved.values
+
+    @property
+    def context(self) -> Context:
+        """The conversation: what earlier tasks of the context said, and the state that they share."""
+        if self._output.context is None:
+            self._output.context = Context(self.request, self._output.outlet)
+        return self._output.context
 
     async def checkpoint(self, **updates: JsonValue) -> None:
         """Save the state now. When this returns it is durable, and a rerun of this turn starts from it.
@@ -193,6 +226,8 @@ class Turn:
         self._saved.values.update(updates)
         self._output.flush()
         self._save()
+        if self._output.context is not None:
+            self._output.context.save()
         await self._output.outlet.durable()
 
     def _save(self) -> None:
@@ -204,8 +239,8 @@ class Turn:
 
     # -- progress and results
 
-    async def status(self, content: Content, *, metadata: Mapping[str, JsonValue] | None = None) -> None:
-        """Report progress: WORKING with a message."""
+    async def status(self, content: Content | None = None, *, metadata: Mapping[str, JsonValue] | None = None) -> None:
+        """Report progress: WORKING, with a message if there is something to say."""
         await self._send(new_status(pb.TASK_STATE_WORKING, content, metadata))
 
     def artifact(self, name: str | None = None, **label: Unpack[LabelFields]) -> ArtifactWriter:
@@ -229,34 +264,43 @@ class Turn:
 
     # -- the ends of a turn
 
-    async def ask(self, content: Content, *, sensitive: bool = False, request_id: str | None = None) -> None:
+    async def ask(
+        self, content: Content | None = None, *, sensitive: bool = False, request_id: str | None = None
+    ) -> None:
         """Ask the client: INPUT_REQUIRED. The answer starts the next turn, which finds the state.
 
         `sensitive` or a `request_id` makes it an input request: the client answers with a tool result for that id,
-        which the next turn reads as `answer`. A sensitive answer is not stored.
+        which the next turn reads as `answer`. A sensitive answer is not stored. Such a request needs words.
         """
         if sensitive or request_id is not None:
-            content = as_request(content, request_id, sensitive=sensitive)
+            content = as_request(content or "", request_id, sensitive=sensitive)
         await self._interrupt(pb.TASK_STATE_INPUT_REQUIRED, content, None)
 
-    async def require_auth(self, content: Content, *, in_band: bool = False) -> None:
+    async def require_auth(
+        self, content: Content | None = None, *, in_band: bool = False, sensitive: bool = False
+    ) -> None:
         """Ask for authorization: AUTH_REQUIRED. `in_band` says that the credential comes in the next message.
 
+        That message is not stored, and only the turn that it starts reads it. `sensitive` makes an input request of
+        it, as in `ask`.
         A skill may also wait for the credential itself, and then call `status` to continue (INTR-07).
         """
-        await self._interrupt(pb.TASK_STATE_AUTH_REQUIRED, content, {IN_BAND_KEY: True} if in_band else None)
+        if sensitive:
+            content = as_request(content or "", None, sensitive=True)
+        mark = {IN_BAND_KEY: True} if in_band or sensitive else None
+        await self._interrupt(pb.TASK_STATE_AUTH_REQUIRED, content, mark)
 
     async def complete(self, content: Content | None = None) -> None:
         """End the task as COMPLETED, as returning does, with a closing message if you like."""
         self._conclude(content)
         await self._output.room()
 
-    async def fail(self, content: Content) -> None:
-        """End the task as FAILED, and say why."""
+    async def fail(self, content: Content | None = None) -> None:
+        """End the task as FAILED, and say why if you can."""
         await self._send(new_status(pb.TASK_STATE_FAILED, content))
 
-    async def reject(self, content: Content) -> None:
-        """Decline the task as REJECTED, and say why."""
+    async def reject(self, content: Content | None = None) -> None:
+        """Decline the task as REJECTED, and say why if you like."""
         await self._send(new_status(pb.TASK_STATE_REJECTED, content))
 
     async def reply(self, content: Content) -> None:
@@ -265,12 +309,14 @@ class Turn:
         await self._output.room()
 
     def _reply(self, content: Content) -> None:
-        if not self._direct or self._output.used or self.rerun or self.number > 1:  # there is a task
+        if not self._direct or self._output.needs_task or self.rerun or self.number > 1:  # there is a task
             self._conclude(content)
         else:
             self._output.send(pb.StreamResponse(message=as_message(content)))
 
-    async def _interrupt(self, state: pb.TaskState, content: Content, metadata: Mapping[str, JsonValue] | None) -> None:
+    async def _interrupt(
+        self, state: pb.TaskState, content: Content | None, metadata: Mapping[str, JsonValue] | None
+    ) -> None:
         event = new_status(state, content, metadata)
         self._save()
         await self._send(event)

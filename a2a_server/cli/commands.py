@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from pathlib import Path
 from typing import Any
 
 import click
 
 from a2a_server import __version__
+from a2a_server.cli.card import card
 from a2a_server.cli.configuration import CONFIG, Unusable, effective, example_file, options, setting, settings_from
+from a2a_server.cli.copying import copy
+from a2a_server.cli.credentials import token
+from a2a_server.cli.database import db
+from a2a_server.cli.keys import keys
 from a2a_server.cli.push import push
+from a2a_server.cli.schema import status, upgrade
+from a2a_server.cli.shards import shards
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -23,6 +28,7 @@ PROCESS = options(
         multiple=True,
         callback=lambda _context, _option, names: ",".join(names) or None,  # each time with several names
     ),
+    setting("--card-doors", "card.doors", "NAMES", "Doors on the agent card, such as jsonrpc,rest.  [default: all]"),
     CONFIG,
     setting(
         *("--log-level", "log.level", "LEVEL"),
@@ -47,7 +53,13 @@ def main() -> None:
 @click.argument("agent", required=False, metavar="[MODULE:AGENT]")
 @setting("--grpc", "grpc", "HOST:PORT", "Where the gRPC door listens.  [default: 127.0.0.1:50051]")
 @setting("--http", "http", "HOST:PORT", "Where the HTTP door listens; none = no HTTP door.  [default: 127.0.0.1:8080]")
-@setting("--store", "store", "URL", "Where tasks are kept: memory: or sqlite:///PATH.  [default: sqlite:///a2a.db]")
+@setting(
+    "--store",
+    "store",
+    "URL",
+    "Where tasks are kept: memory:, sqlite:///PATH or postgresql://….  [default: sqlite:///a2a.db]",
+)
+@setting("--workers", "workers", "N", "How many processes serve; more than one need PostgreSQL.  [default: 1]")
 @setting("--public-grpc", "public_grpc", "HOST:PORT", "Where clients reach the gRPC door, for the agent card.")
 @setting("--public-url", "public_url", "URL", "Where clients reach the HTTP door, for the agent card.")
 @PROCESS
@@ -56,17 +68,30 @@ def serve(*, config: str | None, **flags: str | None) -> None:
 
     MODULE is the name of a module, or a path such as examples/echo.py. AGENT is a variable in it; the default is
     `agent`. Without an argument a demo agent is served. The first signal lets running turns finish, the second one
-    stops at once.
+    stops at once. With several workers, SIGHUP replaces them in turn, so that they read settings and agent anew.
 
     \b
     a2ad serve
     a2ad serve examples/echo.py --store memory:
     a2ad serve my_package.agents:concierge --grpc 127.0.0.1:9000
     """  # noqa: D301 - click wants the character
-    loaded = settings_from(flags, config)
-    from a2a_server.cli.process import run  # noqa: PLC0415 - gRPC takes a while, and --help should not
+    from a2a_server.cli.log_output import log_faults, log_output  # noqa: PLC0415 - takes a while; --help should not
+    from a2a_server.cli.worker import Assignment, Link  # noqa: PLC0415 - as above
 
-    run(loaded.settings)
+    given = Assignment.taken()
+    link = None if given is None else Link(given)
+    settings = settings_from(flags, config, tell=log_faults).settings
+    if given is not None:
+        settings = given.applied_to(settings)
+    with log_output(settings.log, worker=0 if given is None else given.number):
+        if given is None and settings.workers > 1:
+            from a2a_server.cli.supervisor import supervise  # noqa: PLC0415 - as above
+
+            supervise(settings, lambda: settings_from(flags, config).settings)
+            return
+        from a2a_server.cli.process import run  # noqa: PLC0415 - as above
+
+        run(settings, link)
 
 
 @main.command()
@@ -88,15 +113,18 @@ def gateway(*, config: str | None, **flags: Any) -> None:  # noqa: ANN401 - the 
     a2ad gateway --upstream 127.0.0.1:50051
     a2ad gateway --upstream agents.example:443 --tls --http 0.0.0.0:8080
     """  # noqa: D301 - click wants the character
-    flags["anonymous_beyond_loopback"] = True  # whom to let in is for the upstream to say
-    settings = settings_from(flags, config).settings
-    if not settings.upstream.addresses:
-        raise Unusable("upstream.addresses: name the gRPC server to call, such as --upstream 127.0.0.1:50051")
-    if not settings.http:
-        raise Unusable("http: the gateway has no other door; give it a HOST:PORT")
-    from a2a_server.cli.process import run_gateway  # noqa: PLC0415 - as above
+    flags["anonymous_beyond_loopback"] = True  # the upstream decides who may call
+    needed = {
+        "upstream.addresses": "name the gRPC server to call, such as --upstream 127.0.0.1:50051",
+        "http": "the gateway has no other door; give it a HOST:PORT",
+    }
+    from a2a_server.cli.log_output import log_faults, log_output  # noqa: PLC0415 - as above
 
-    run_gateway(settings)
+    settings = settings_from(flags, config, needed=needed, tell=log_faults).settings
+    with log_output(settings.log):
+        from a2a_server.cli.process import run_gateway  # noqa: PLC0415 - as above
+
+        run_gateway(settings)
 
 
 @main.command()
@@ -136,12 +164,12 @@ def health(*, config: str | None, **asked: Any) -> None:  # noqa: ANN401 - the o
     Exits with 0 if it is, and otherwise with 1 and a line that says why. Without --grpc and --http, it checks the door
     that the settings in effect name. With both, both doors must be ready.
     """
-    from a2a_server.cli.health import NotServingError, Question  # noqa: PLC0415 - as above
+    from a2a_server.cli.health import HealthQuestion, NotServingError  # noqa: PLC0415 - as above
     from a2a_server.transport.address import StartError  # noqa: PLC0415 - as above
 
     try:
-        question = Question.of(**asked)
-        told = {"anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door, not to who knocks
+        question = HealthQuestion.of(**asked)
+        told = {"anonymous_beyond_loopback": True}  # it opens no door itself
         doors = question.ask() or question.ask_process(settings_from(told, config).settings)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
@@ -152,19 +180,10 @@ def health(*, config: str | None, **asked: Any) -> None:  # noqa: ANN401 - the o
     click.echo(f"{', '.join(doors)}: serving")
 
 
-@main.command()
-@click.option("--owner", default="somebody", show_default=True, help="The owner whose tasks the token gives access to.")
-@click.option("--api-key", is_flag=True, help="Make an API key instead of a bearer token.")
-def token(*, owner: str, api_key: bool) -> None:
-    """Make a random token, and print it once.
-
-    The settings hold only its hash.
-    """
-    secret = secrets.token_urlsafe(32)
-    table = "auth.api_keys" if api_key else "auth.tokens"
-    click.echo(f"# For the client; it is shown only once:\n{secret}\n\n# For the settings file:\n[[{table}]]")
-    quoted = owner.replace("\\", "\\\\").replace('"', '\\"')
-    click.echo(f'owner = "{quoted}"\nhash = "sha256:{hashlib.sha256(secret.encode()).hexdigest()}"')
-
-
+main.add_command(card)
+main.add_command(keys)
+for command in (status, upgrade, copy, shards):
+    db.add_command(command)
+main.add_command(db)
 main.add_command(push)
+main.add_command(token)

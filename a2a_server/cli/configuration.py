@@ -7,19 +7,41 @@ import inspect
 import json
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import click
 from pydantic import SecretStr
+from pydantic.fields import FieldInfo
 
+from a2a_server.ports.store import store_name
 from a2a_server.settings import Credential, Settings, SettingsError, load
+from a2a_server.settings.credentials import CertificateCaller, Password
+from a2a_server.settings.issuers import Introspection, Issuer
+from a2a_server.settings.rate_limits import OperationRate, RateClass
+from a2a_server.settings.roles import Role
+from a2a_server.settings.sections import Section, ShardTable
 from a2a_server.settings.sources import Loaded, members, put, sections
 
 CONFIG: Final = click.option(
     "--config", metavar="PATH", help="Settings file (TOML).  [default: $A2A_CONFIG, or a2ad.toml in this folder]"
 )
 WIDTH = 110
+TABLES: Final[Mapping[str, type[Section]]] = {
+    "auth.tokens": Credential,
+    "auth.api_keys": Credential,
+    "auth.passwords": Password,
+    "auth.issuers": Issuer,
+    "auth.introspection": Introspection,
+    "auth.certificates": CertificateCaller,
+    "auth.roles": Role,
+    "postgresql.shards": ShardTable,
+    "rates.operations": OperationRate,
+    "rates.classes": RateClass,
+}
+"""The settings that are lists of tables."""
 
 
 class Unusable(click.ClickException):
@@ -47,15 +69,27 @@ def setting(flag: str, name: str, metavar: str, text: str, **more: Any) -> Optio
     return click.option(flag, name.replace(".", "__"), metavar=metavar, help=text, **more)
 
 
-def settings_from(flags: Mapping[str, Any], path: str | None) -> Loaded:
-    """Read the settings. `flags` are named as by `setting`; those that are None were not given."""
+def settings_from(
+    flags: Mapping[str, Any],
+    path: str | None,
+    *,
+    needed: Mapping[str, str] | None = None,
+    tell: Callable[[SettingsError], None] | None = None,
+) -> Loaded:
+    """Read the settings. `flags` are named as by `setting`; those that are None were not given.
+
+    `needed`: settings that may not be empty, and what to say if they are.
+    `tell` gets the error first, and may report it itself.
+    """
     tree: dict[str, Any] = {}
     for name, value in flags.items():
         if value is not None:
             put(tree, name.replace("__", "."), value)
     try:
-        return load(tree, config=path)
+        return load(tree, config=path, needed=needed)
     except SettingsError as error:
+        if tell is not None:
+            tell(error)
         raise Unusable(str(error)) from None
 
 
@@ -94,17 +128,32 @@ def groups() -> Iterator[SettingGroup]:
         entries = [
             SettingEntry(name, _toml(value), meanings.get(name, ""))
             for name, value in _values(Settings(), section)
-            if name not in ("tokens", "api_keys")
+            if f"{section}.{name}" not in TABLES
         ]
         yield SettingGroup(section, inspect.getdoc(model) or "", entries)
 
 
 def credential() -> Iterator[SettingEntry]:
     """Yield the members of a credential, with samples."""
-    samples = {"owner": "ann", "hash": "sha256:…", "tenant": "", "extended_card": False}
+    expires = datetime(2027, 1, 1, tzinfo=UTC)
+    samples = {"owner": "ann", "hash": "sha256:…", "tenant": "", "scopes": ("a2a:read",), "extended_card": False}
     meanings = _meanings(Credential)
-    for name, value in samples.items():
+    for name, value in {**samples, "expires": expires}.items():
         yield SettingEntry(name, _toml(value), meanings[name])
+
+
+def sources() -> Iterator[SettingGroup]:
+    """Yield the other tables, with the defaults of their members."""
+    for name, model in TABLES.items():
+        if model is not Credential:
+            meanings = _meanings(model)
+            members = model.model_fields.items()
+            entries = [SettingEntry(member, _default(field), meanings[member]) for member, field in members]
+            yield SettingGroup(name, inspect.getdoc(model) or "", entries)
+
+
+def _default(field: FieldInfo) -> str:
+    return _toml(None if field.is_required() else field.get_default(call_default_factory=True, validated_data={}))
 
 
 def example_file() -> str:
@@ -115,22 +164,33 @@ def example_file() -> str:
         for name, value, meaning in entries:
             lines += ["", *textwrap.wrap(meaning, WIDTH, initial_indent="# ", subsequent_indent="# ")]
             lines.append(f"# {name} = {value}")
-    lines += ["", "# [[auth.tokens]]  # or [[auth.api_keys]]; `a2ad token` makes one"]
+    lines += ["", "# [[auth.tokens]]  # or [[auth.api_keys]]; `a2ad token new` makes one"]
     lines += [f"# {name} = {value}  # {meaning}" for name, value, meaning in credential()]
+    for section, about, entries in sources():
+        lines += ["", f"# [[{section}]]  # {about}"]
+        lines += [f"# {name} = {value}  # {meaning}" for name, value, meaning in entries]
     return "\n".join(lines) + "\n"
 
 
 def _values(settings: Settings, section: str) -> Iterator[tuple[str, object]]:
-    part = getattr(settings, section) if section else settings
+    part = attrgetter(section)(settings) if section else settings
     for name in members(type(part)):
-        yield name, getattr(part, name)
+        value = getattr(part, name)
+        yield name, store_name(value) if name in {"store", "wakeup_dsn"} else value
 
 
 def _toml(value: object) -> str:
     if isinstance(value, Credential):
-        shown = {"owner": value.owner, "tenant": value.tenant, "extended_card": value.extended_card}
-        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in shown.items()) + " }"
-    if isinstance(value, SecretStr):
+        told = value.model_dump(exclude={"hash"}, exclude_defaults=True) | {"tenant": value.tenant}
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in told.items()) + " }"
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Section):
+        told = {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
+        value = {name: store_name(item) if name == "dsn" else item for name, item in told.items()}
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + " }" if value else "{}"
+    if isinstance(value, SecretStr) or value is None:
         return json.dumps("…", ensure_ascii=False)
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"

@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address
-from a2a_server.transport.certificates import PemFile, authorities, identity
+from a2a_server.transport.tls.certificates import PemFile, authorities, identity
 
 READY = "/readyz"
 PORTS = {"http": 80, "https": 443}
@@ -70,7 +70,7 @@ class ClientTls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class HealthQuestion:
     """Which doors to ask, and how. Each method returns the doors that are ready, or raises `NotServingError`."""
 
     grpc: Address | None = None

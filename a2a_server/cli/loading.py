@@ -1,18 +1,20 @@
-"""MODULE:AGENT → the agent, with errors that say what was tried."""
+"""Finds the agent that MODULE:AGENT names, or says what was tried."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.cli.configuration import Unusable
 from a2a_server.ports.agent import AgentPort
 
@@ -21,26 +23,36 @@ NEEDED = ("card", "extended_card", "check", "plan", "run")
 
 _SHOWN = 2
 """How many calls an error shows, counted from the last one."""
-_NOT_THEIRS = (f"{Path(__file__).parents[1]}{os.sep}", f"a2a_server{os.sep}", str(importlib.__file__), "<frozen ")
-"""How the names of files begin that are not the author's: this package, also compiled, and Python's import system."""
+_NOT_THEIRS = (
+    f"{Path(__file__).parents[1]}{os.sep}",
+    *(f"a2a_server{os.sep}", str(importlib.__file__), "<frozen ", str(contextlib.__file__)),
+)
+"""How file names begin that are not the author's: this package, also compiled, and Python's import machinery."""
 
 
-def load_agent(spec: str) -> AgentPort:
-    """Import `module [":" name]` or `path.py [":" name]`; the working directory comes first on the path."""
+def load_agent(spec: str, card: pb.AgentCard | None = None) -> AgentPort:
+    """Import `module [":" name]` or `path.py [":" name]`; the working directory comes first on the path.
+
+    What is found is an agent, an `AgentExecutor` of the official SDK, its class, or a function that makes one of them.
+    `card` is for executors, which have none of their own.
+    """
     place, _, name = spec.partition(":")
-    name = name or DEFAULT_NAME
     if not place:
         raise Unusable(f"agent = {spec!r}: must be MODULE:AGENT or path/to/file.py:AGENT")
     module = _module(place)
+    name = name or _unnamed(module)
     found: object = module
     for step in name.split("."):
         found = getattr(found, step, None)
     if found is None:
         raise Unusable(f"agent = {spec!r}: {module.__name__} ({module.__file__}) has no {name!r}")
+    found = _made(found, spec)
+    if isinstance(found, _executors()):
+        return _served(found, module, card)
     try:
         lacking = [needed for needed in NEEDED if not hasattr(found, needed)]
     except Exception as error:  # their card is a property
-        raise Unusable(f"agent = {spec!r}{_own_fault(error)}") from error
+        raise Unusable(f"agent = {spec!r}{own_fault(error)}") from error
     if lacking:
         kind = type(found).__name__
         raise Unusable(f"agent = {spec!r}: {name} is a {kind}, not an agent; it lacks {', '.join(lacking)}")
@@ -50,8 +62,47 @@ def load_agent(spec: str) -> AgentPort:
     return cast("AgentPort", found)
 
 
-def _needs(kind: type) -> Iterator[str]:
-    """Spell the arguments that a class needs."""
+def _executors() -> tuple[type, ...]:
+    """The SDK's class of executors. A module that has one has imported it."""
+    sdk = sys.modules.get("a2a.server.agent_execution")
+    return () if sdk is None else (sdk.AgentExecutor,)
+
+
+def _unnamed(module: ModuleType) -> str:
+    """What is served when only a module was named: `agent`, or the only executor that it has."""
+    if not hasattr(module, DEFAULT_NAME) and (kinds := _executors()):
+        own = {name: value for name, value in vars(module).items() if isinstance(value, kinds)}
+        own = own or {name: value for name, value in vars(module).items() if _is_executor(value, module)}
+        if len(own) == 1:
+            return next(iter(own))
+    return DEFAULT_NAME
+
+
+def _is_executor(value: object, module: ModuleType) -> bool:
+    """Whether it is a class of executors that the module defines."""
+    return isinstance(value, type) and issubclass(value, _executors()) and value.__module__ == module.__name__
+
+
+def _made(found: object, spec: str) -> object:
+    """Call a class of executors, or a function that makes an agent or an executor."""
+    if not (inspect.isfunction(found) or (isinstance(found, type) and issubclass(found, _executors()))):
+        return found
+    if needs := ", ".join(_needs(found)):
+        raise Unusable(f"agent = {spec!r}: {found.__name__}({needs}) needs arguments; name a function that gives them")
+    try:
+        return found()
+    except Exception as error:
+        raise Unusable(f"agent = {spec!r}{own_fault(error)}") from error
+
+
+def _served(executor: object, module: ModuleType, card: pb.AgentCard | None) -> AgentPort:
+    from a2a_server.agents.executor import ExecutorAgent, card_of  # noqa: PLC0415 - needs the SDK
+
+    return ExecutorAgent(cast("Any", executor), card or card_of(cast("Any", executor), vars(module)))
+
+
+def _needs(kind: Callable[..., object]) -> Iterator[str]:
+    """Spell the arguments that a class or a function needs."""
     for parameter in inspect.signature(kind).parameters.values():
         if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             yield f"{parameter.name}=…"
@@ -70,7 +121,7 @@ def _module(place: str) -> ModuleType:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and f"{place}.".startswith(f"{missing}."):
             raise Unusable(f"agent: no module named {missing!r} in {folder} or among installed packages") from None
-        raise Unusable(f"agent: {place} cannot be imported{_own_fault(error)}") from error
+        raise Unusable(f"agent: {place} cannot be imported{own_fault(error)}") from error
 
 
 def _file(path: Path) -> ModuleType:
@@ -89,11 +140,14 @@ def _file(path: Path) -> ModuleType:
     return module
 
 
-def _own_fault(error: Exception) -> str:
-    """Say what went wrong, and show the author where in their own code, without the frames of this package."""
+def own_fault(error: BaseException, *, first: bool = False) -> str:
+    """Say what went wrong, and show the author where in their own code, without the frames of this package.
+
+    The last calls are shown; with `first` those with which their code begins.
+    """
     told = traceback.TracebackException.from_exception(error)
     own = [frame for frame in told.stack if not frame.filename.startswith(_NOT_THEIRS)]
     if not own and not isinstance(error, SyntaxError):
         return f": {error}" if str(error) else f": {type(error).__name__}"
-    lines = traceback.StackSummary.from_list(own[-_SHOWN:]).format()
+    lines = traceback.StackSummary.from_list(own[:_SHOWN] if first else own[-_SHOWN:]).format()
     return "\n" + "".join([*lines, *told.format_exception_only()]).rstrip()

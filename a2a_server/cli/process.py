@@ -5,30 +5,28 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import gc
-import logging
 import os
 import resource
 import signal
-import sys
-import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 import click
 import structlog
 import uvloop
-from structlog.typing import EventDict, ExcInfo, Processor
 
 from a2a_server.cli.configuration import Unusable
-from a2a_server.cli.loading import load_agent
-from a2a_server.ports.store import StoreRefused, StoreUnavailable
-from a2a_server.serve import UNUSABLE, Server, relaying, running
+from a2a_server.cli.loading import load_agent, own_fault
+from a2a_server.cli.worker import OVERTIME, Link, leaving_seconds
+from a2a_server.ports.store import StoreDamaged, StoreRefused, StoreUnavailable
+from a2a_server.serve import UNUSABLE, Server, read_card, relaying, running
+from a2a_server.serve.lifespan import LifespanFailed
 from a2a_server.serve.parts import UnusableKeys
-from a2a_server.settings import Auth, Log, Settings
+from a2a_server.settings import Auth, Settings
 from a2a_server.transport.address import Address, StartError
 
 T = TypeVar("T")
@@ -38,9 +36,6 @@ MOST_FILES = 65_536
 """How many open files are asked for."""
 RARELY = (100_000, 50, 100)
 """The thresholds of the garbage collector: how many allocations pass between collections of each generation."""
-
-OVERTIME = 4.5
-"""How long the process may take to end after the grace period, in seconds. Draining alone takes less."""
 
 _LAST_STEPS = 0.25
 """How long tasks may take to end that nobody waits for any more."""
@@ -52,31 +47,49 @@ class Failed(click.ClickException):
     """The server could not start for a reason outside the settings."""
 
 
-def run(settings: Settings) -> None:
-    configure(settings.log)
-    _run(running(settings, load_agent(settings.agent)), partial(welcome, settings), settings.limits.drain_grace)
+def run(settings: Settings, link: Link | None = None) -> None:
+    """Serve until a signal comes. A worker has a `link` to its supervisor."""
+    reread = asyncio.Event()
+    try:
+        card = read_card(settings.card.file, "card.file") if settings.card.file else None
+    except UNUSABLE as error:
+        raise Failed(str(error)) from None
+    agent = load_agent(settings.agent, card)
+    process = running(settings, agent, reread=reread, worker=0 if link is None else link.number)
+    serve = partial(_announce, settings, welcome) if link is None else partial(_work, settings, link)
+    _run(process, serve, settings, reread)
 
 
 def run_gateway(settings: Settings) -> None:
-    configure(settings.log)
-    _run(relaying(settings), partial(welcome_gateway, settings), settings.limits.drain_grace)
+    reread = asyncio.Event()
+    _run(relaying(settings, reread=reread), partial(_announce, settings, welcome_gateway), settings, reread)
 
 
-def _run(process: AbstractAsyncContextManager[T], greeting: Callable[[T], str], grace: float) -> None:
+def _run(
+    process: AbstractAsyncContextManager[T],
+    serve: Callable[[T, Stop], Awaitable[None]],
+    settings: Settings,
+    reread: asyncio.Event,
+) -> None:
     allow_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             loop = runner.get_loop()
-            _complete(loop, _live(process, greeting, _signals(loop, grace)))
+            stop = Stop(loop, settings.limits.drain_delay + settings.limits.drain_grace)
+            if settings.tls.cert:  # without, it ends the process, as it does when a terminal is closed
+                loop.add_signal_handler(signal.SIGHUP, reread.set)
+            _complete(loop, _live(process, serve, stop))
             loop.run_until_complete(_leave())
     except UnusableKeys as error:
         raise Unusable(str(error)) from None
-    except (StartError, StoreRefused, StoreUnavailable, *UNUSABLE) as error:
+    except LifespanFailed as error:
+        raise Failed(f"{error}{own_fault(error.__cause__ or error, first=True)}") from error
+    except (StartError, StoreDamaged, StoreRefused, StoreUnavailable, *UNUSABLE) as error:
         raise Failed(str(error)) from None
 
 
 def allow_files() -> None:
-    """Have as many files open as the system lets us: each connection is one."""
+    """Allow as many open files as the system permits: each connection is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < MOST_FILES:
         resource.setrlimit(resource.RLIMIT_NOFILE, (MOST_FILES if hard < 0 else min(max(soft, hard), MOST_FILES), hard))
@@ -88,7 +101,7 @@ def _complete(loop: asyncio.AbstractEventLoop, life: Coroutine[object, object, N
     while True:
         try:
             return loop.run_until_complete(task)
-        except (SystemExit, KeyboardInterrupt):  # Ctrl-C itself is `_signals`' business
+        except (SystemExit, KeyboardInterrupt):  # Ctrl-C itself is `Stop`'s business
             if task.done():
                 raise
             log.exception("agent.failed", why="a task that the agent started has raised this")
@@ -104,43 +117,88 @@ async def _leave() -> None:
         os._exit(0)
 
 
-async def _live(process: AbstractAsyncContextManager[T], greeting: Callable[[T], str], stop: asyncio.Event) -> None:
+async def _live(
+    process: AbstractAsyncContextManager[T], serve: Callable[[T, Stop], Awaitable[None]], stop: Stop
+) -> None:
     async with AsyncExitStack() as stack:
         with patient_threads():
-            started = await stack.enter_async_context(process)
+            starting = asyncio.ensure_future(stack.enter_async_context(process))
+            stopping = asyncio.ensure_future(stop.begun.wait())
+            await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():  # the agent's lifespan may take long
+                starting.cancel()
+                await asyncio.wait([starting])
+                return
+            started = starting.result()
         stack.enter_context(rare_collections())
-        click.echo(greeting(started))
-        await stop.wait()
+        await serve(started, stop)
 
 
-def _signals(loop: asyncio.AbstractEventLoop, grace: float) -> asyncio.Event:
-    """Drain at the first signal, and exit at once at the second, or when the end has not come in time.
+async def _announce(settings: Settings, greeting: Callable[[Settings, T], str], started: T, stop: Stop) -> None:
+    """Serve alone."""
+    if settings.log.format != "json":
+        click.echo(greeting(settings, started))
+    await stop.begun.wait()
+
+
+async def _work(settings: Settings, link: Link, server: Server, stop: Stop) -> None:
+    """Serve as one of several. One that is told to leave stops when its clients have gone."""
+    leave = asyncio.Event()
+    link.attach(stop=stop.begin, leave=partial(asyncio.get_running_loop().call_soon_threadsafe, leave.set))
+    link.ready("" if settings.log.format == "json" else welcome(settings, server))
+    begun, told = asyncio.ensure_future(stop.begun.wait()), asyncio.ensure_future(leave.wait())
+    await asyncio.wait([begun, told], return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if not stop.begun.is_set():
+        leaving = asyncio.ensure_future(server.leave(leaving_seconds(settings)))
+        await asyncio.wait([begun, leaving], return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        stop.begin()
+    await begun
+
+
+class Stop:
+    """The end of the process: drain at the first signal, exit at once at the second, or when the end is not in time.
 
     Nothing is lost: what clients were told is on disk, and the next start settles the rest. Anything gentler could be
     held up by an agent that ignores its cancellation. A signal handler of the loop would wait for a loop that is
     blocked; these handlers and the thread of `faulthandler` do not.
     """
-    stop = asyncio.Event()
-    signaled = False
-    nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - stderr may be a pipe that nobody reads
 
-    def end(number: int, _: FrameType | None) -> None:
-        nonlocal signaled
-        if signaled:
+    def __init__(self, loop: asyncio.AbstractEventLoop, grace: float) -> None:
+        self.begun = asyncio.Event()
+        self._loop = loop
+        self._grace = grace
+        self._signaled = self._timed = False
+        self._nowhere = Path(os.devnull).open("w")  # noqa: SIM115 - stderr may be a pipe that nobody reads
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def begin(self) -> None:
+        """Begin to drain, if that has not begun. Any thread may call this."""
+        if not self._timed:
+            self._timed = True
+            faulthandler.dump_traceback_later(self._grace + OVERTIME, exit=True, file=self._nowhere)
+        self._loop.call_soon_threadsafe(self.begun.set)
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        if self._signaled:
             os._exit(128 + number)
-        signaled = True
-        faulthandler.dump_traceback_later(grace + OVERTIME, exit=True, file=nowhere)
-        loop.call_soon_threadsafe(stop.set)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
-    return stop
+        self._signaled = True
+        self.begin()
 
 
 def welcome(settings: Settings, server: Server) -> str:
-    """Say which doors are open, and how to try one."""
+    """Say which doors are open, and in a line of its own, to be pasted, how to try one."""
     auth = settings.auth
-    callers = f"{len(auth.tokens)} tokens, {len(auth.api_keys)} API keys" if auth.credentials else "none (anonymous)"
+    counted = {
+        "tokens": auth.tokens,
+        "API keys": auth.api_keys,
+        "passwords": auth.passwords,
+        "issuers": auth.sources,
+    }
+    callers = ", ".join(f"{len(known)} {what}" for what, known in counted.items() if known) or _uncounted(auth)
+    workers = f"  workers  {settings.workers}\n" if settings.workers > 1 else ""
     plain = "" if settings.tls.cert else " -plaintext"
     told = _credential(auth)
     call = (
@@ -152,17 +210,25 @@ def welcome(settings: Settings, server: Server) -> str:
         f"{server.card.name} {server.card.version} ({settings.agent})\n"
         f"  grpc   {server.grpc}{' with TLS' if settings.tls.cert else ''}\n"
         f"  http   {url(settings, server.http) if server.http else 'closed'}\n"
-        f"  store  {settings.store}\n"
+        f"  store  {settings.store_name}\n"
+        f"{workers}"
         f"  auth   {callers}\n"
-        f"Try: {call}"
+        f"Try:\n{call}"
     )
 
 
+def _uncounted(auth: Auth) -> str:
+    return "API keys in the store" if auth.stored_keys else "none yet" if auth.knows_callers else "none (anonymous)"
+
+
 def _credential(auth: Auth) -> str:
-    """The header into which the user who tries the command puts a secret."""
-    if auth.tokens:
+    """The header in which the suggested command sends a credential."""
+    if auth.has_tokens or auth.sources:
         return " -H 'authorization: Bearer …'"
-    return f" -H '{auth.api_key_header}: …'" if auth.api_keys else ""
+    if not auth.has_api_keys:
+        return " -H 'authorization: Basic …'" if auth.passwords else ""
+    place = auth.key_place
+    return f" -b '{place.name}=…'" if place.location == "cookie" else f" -H '{place.name}: …'"
 
 
 def welcome_gateway(settings: Settings, address: Address) -> str:
@@ -172,7 +238,7 @@ def welcome_gateway(settings: Settings, address: Address) -> str:
         f"gateway\n"
         f"  http      {url(settings, address)}\n"
         f"  upstream  {', '.join(upstream.addresses)}{' with TLS' if upstream.secure else ''}\n"
-        f"Try: {curl(settings, address)}"
+        f"Try:\n{curl(settings, address)}"
     )
 
 
@@ -182,56 +248,6 @@ def url(settings: Settings, address: Address) -> str:
 
 def curl(settings: Settings, address: Address, told: str = "") -> str:
     return f"curl {url(settings, address)}/message:send{told} -H 'content-type: application/json' -d '{REQUEST}'"
-
-
-def configure(settings: Log, stream: TextIO = sys.stderr) -> None:
-    """Write our events and those of libraries to stderr: readable on a terminal, JSON elsewhere.
-
-    Tracebacks never show local variables, which may hold secrets.
-    """
-    level = logging.getLevelNamesMapping()[settings.level.upper()]
-    pretty = settings.format == "console" or (settings.format == "auto" and stream.isatty())
-    shared: list[Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    last = _renderers(stream, pretty=pretty)
-    structlog.configure(
-        processors=[*shared, *last],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(stream),
-        cache_logger_on_first_use=True,
-    )
-    handler = logging.StreamHandler(stream)
-    strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    foreign = [*shared, structlog.stdlib.add_logger_name]
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[strip, *last], foreign_pre_chain=foreign))
-    logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
-
-
-def _renderers(stream: TextIO, *, pretty: bool) -> list[Processor]:
-    if not pretty:
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [_printable, structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=_indented)]
-
-
-def _printable(_: object, __: str, event: EventDict) -> EventDict:
-    """Let no value begin a line of its own or send commands to the terminal."""
-    error = event.pop("exc_info", None)
-    texts = {str(name): value if isinstance(value, str) else repr(value) for name, value in event.items()}
-    return {_escaped(name): _escaped(text) for name, text in texts.items()} | {"exc_info": error}
-
-
-def _indented(out: TextIO, error: ExcInfo) -> None:
-    out.writelines(
-        f"\n    {_escaped(line)}" for line in "".join(traceback.format_exception(*error)).rstrip("\n").split("\n")
-    )
-
-
-def _escaped(text: str) -> str:
-    """Spell control characters, and others that do not print, as Python would."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 @contextmanager

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
 
-from a2a_server.cli.configuration import CONFIG, options, settings_from
+from a2a_server.cli.administration import STORE, administer, audited, printable, utc
+from a2a_server.cli.configuration import options
 from a2a_server.ports.push import ConfigFilter, ConfigStatus, PushAdmin
+from a2a_server.settings import Settings
 
 T = TypeVar("T")
 
@@ -21,12 +22,14 @@ _MOST = 1_000
 def push() -> None:
     """List, retry or drop webhooks that have not been delivered.
 
-    These commands work on the SQLite file of the settings in effect, whether or not a server is using it. A running
+    These commands work on the store of the settings in effect, whether or not a server is using it. A running
     server notices changes within a second.
 
     A config is parked, and delivery to it stops, when too many attempts have failed (push.give_up_after), when attempts
     have failed for too long (push.give_up_age), or when the receiver answers that it is gone. Events of its task are
     still kept for it. To resume, run `a2ad push retry`, or let the client create the config again.
+
+    A webhook is skipped when its receiver has answered 400, 405, 415 or 422 to it three times. It stays skipped.
     """
 
 
@@ -34,9 +37,7 @@ _COMMON = options(
     click.option("--task", "task_id", metavar="ID", default="", help="Only configs of this task."),
     click.option("--config-id", metavar="ID", default="", help="Only this config of the task."),
     click.option("--parked", is_flag=True, help="Only parked configs."),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    click.option("--store", metavar="URL", help="The store, sqlite:///PATH.  [default: as in the settings]"),
-    CONFIG,
+    STORE,
 )
 _ALL = click.option("--all", "everything", is_flag=True, help="All configs with undelivered webhooks.")
 
@@ -59,9 +60,9 @@ def list_(*, as_json: bool, store: str | None, config: str | None, limit: int, *
         click.echo(json.dumps({"configs": [_told(account) for account in found]}, indent=2, ensure_ascii=False))
         return
     for account in found:
-        click.echo(f"{_shown(account.task_id)} {_shown(account.config_id)} {_shown(account.url)}")
-        owed = f"owed {account.pending}, delivered {account.delivered}, failed attempts {account.failed}"
-        click.echo(f"    {_state(account)}; {owed}")
+        click.echo(f"{printable(account.task_id)} {printable(account.config_id)} {printable(account.url)}")
+        made = f"delivered {account.delivered}, skipped {account.skipped}, failed attempts {account.failed}"
+        click.echo(f"    {_state(account)}; owed {account.pending}, {made}")
     parked = sum(account.parked_ms is not None for account in found)
     more = f"; there may be more than the {limit} shown" if len(found) == limit else ""
     click.echo(
@@ -82,7 +83,7 @@ def retry(*, as_json: bool, store: str | None, config: str | None, everything: b
     a2ad push retry --task 0199a2f0-… --config-id mine
     """  # noqa: D301 - as above
     meant = _meant(everything=everything, **wanted)
-    count = _with(store, config, lambda books: books.retry(meant))
+    count = _change(store, config, meant, lambda books: books.retry(meant), "a2ad push retry")
     click.echo(json.dumps({"retried": count}) if as_json else f"{count} configs will be tried again")
 
 
@@ -99,7 +100,7 @@ def drop(*, as_json: bool, store: str | None, config: str | None, everything: bo
     a2ad push drop --task 0199a2f0-…
     """  # noqa: D301 - as above
     meant = _meant(everything=everything, **wanted)
-    count = _with(store, config, lambda books: books.drop(meant))
+    count = _change(store, config, meant, lambda books: books.drop(meant), "a2ad push drop")
     click.echo(json.dumps({"dropped": count}) if as_json else f"{count} webhooks were dropped")
 
 
@@ -118,15 +119,29 @@ def _meant(*, everything: bool, **wanted: Any) -> ConfigFilter:  # noqa: ANN401 
 
 
 def _with(store: str | None, config: str | None, do: Callable[[PushAdmin], T]) -> T:
-    told = {"store": store, "anonymous_beyond_loopback": True}  # whom to let in matters to who opens a door
-    settings = settings_from(told, config).settings
-    from a2a_server.ports.store import StoreRefused, StoreUnavailable  # noqa: PLC0415 - as above
-    from a2a_server.serve.parts import push_admin_of  # noqa: PLC0415 - it takes a while, and --help should not
+    def work(settings: Settings) -> T:
+        from a2a_server.serve.administration import push_admin_of  # noqa: PLC0415 - it takes a while, and --help should not
 
-    try:
         return do(push_admin_of(settings))
-    except (StoreRefused, StoreUnavailable) as error:
-        raise click.ClickException(str(error)) from None
+
+    return administer(store, config, work)
+
+
+def _change(
+    store: str | None, config: str | None, meant: ConfigFilter, do: Callable[[PushAdmin], int], command: str
+) -> int:
+    """Change something, and tell the audit (SECR-01)."""
+
+    def work(settings: Settings) -> int:
+        from a2a_server.ports.journal import AuditEvent, AuditKind  # noqa: PLC0415 - as above
+        from a2a_server.serve.administration import push_admin_of  # noqa: PLC0415 - as above
+
+        with audited(settings, command) as tell:
+            count = do(push_admin_of(settings))
+            tell(AuditEvent(AuditKind.COMMAND_RUN, task_id=meant.task_id, config_id=meant.config_id, times=count))
+            return count
+
+    return administer(store, config, work)
 
 
 def _told(account: ConfigStatus) -> dict[str, object]:
@@ -141,12 +156,13 @@ def _told(account: ConfigStatus) -> dict[str, object]:
         "owed": account.pending,
         "nextEvent": account.next_number,
         "delivered": account.delivered,
+        "skipped": account.skipped,
         "failed": account.failed,
         "attempts": account.attempts,
         "underWay": account.claimed,
-        "dueAt": _time(account.due_ms),
-        "failingSince": _time(account.failing_ms),
-        "parkedSince": _time(account.parked_ms),
+        "dueAt": utc(account.due_ms),
+        "failingSince": utc(account.failing_ms),
+        "parkedSince": utc(account.parked_ms),
         "why": account.why,
     }
 
@@ -154,21 +170,10 @@ def _told(account: ConfigStatus) -> dict[str, object]:
 def _state(account: ConfigStatus) -> str:
     why = f" ({account.why})" if account.why else ""
     if account.parked_ms is not None:
-        return f"parked since {_time(account.parked_ms)} after {account.attempts} attempts{why}"
+        return f"parked since {utc(account.parked_ms)} after {account.attempts} attempts{why}"
     if account.claimed:
         return f"attempt {account.attempts + 1} at event {account.next_number} under way{why}"
     if account.due_ms is None:
         return "nothing owed"
-    when = f" at {_time(account.due_ms)}" if account.attempts else ""
+    when = f" at {utc(account.due_ms)}" if account.attempts else ""
     return f"attempt {account.attempts + 1} at event {account.next_number} due{when}{why}"
-
-
-def _shown(text: str) -> str:
-    """Ids are the clients' words: they must not move the cursor."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-
-
-def _time(ms: int | None) -> str | None:
-    if ms is None:
-        return None
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""What the schema demands of a message, and where a message falls short (spec: GEN-04, GEN-05, SEND-02, MSGS-03).
+"""The demands of the schema on a message, and the faults of a message (spec: GEN-04, GEN-05, SEND-02, MSGS-03).
 
 There are five demands. REQUIRED fields are present, enums hold a known number, a oneof has one member set, and
 free-form values are not nested too deeply and hold only numbers that JSON can write.

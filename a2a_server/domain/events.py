@@ -1,22 +1,27 @@
-"""Makes events, and reads from them what they mean (spec: STAT-04, CONF-06, BLK-02, GEN-08).
+"""Makes events, and answers questions about them (spec: STAT-04, CONF-06, BLK-02, GEN-08).
 
 Messages are filled in place, because nested constructors cost twice as much.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from google.protobuf import struct_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.lifecycle import AUTH, INPUT, STOPPING, TERMINAL
 
+_WANTED: Final = "Send the credential as the next message."
+
 REASON_KEY = "reason"
 """The key in a status message's metadata that says why the server, and not the agent, ended the task."""
 
 IN_BAND_KEY = "inBand"
-"""The key in an AUTH_REQUIRED update's metadata that says the credential comes in a message: streams may close."""
+"""The key that says the credential comes in a message: in the metadata of an AUTH_REQUIRED update, for which streams
+close, and of its message, which stays with the task: what answers it is for the agent alone (SECR-04)."""
 
 
 def status_update(
@@ -31,6 +36,8 @@ def status_update(
     set_time(status.timestamp, at_ms)
     if message is not None:
         status.message.CopyFrom(message)
+        if has_in_band(message.metadata):  # the question is asked again
+            update.metadata.fields[IN_BAND_KEY].bool_value = True
     return event, status
 
 
@@ -72,14 +79,21 @@ def closes_stream(event: pb.StreamResponse, *, keep_open_on_input: bool = False)
     if state == INPUT:
         return not keep_open_on_input
     if state == AUTH:
-        return _in_band(event)
+        return has_in_band(event.status_update.metadata)
     return state in TERMINAL
 
 
-def _in_band(event: pb.StreamResponse) -> bool:
+def has_in_band(metadata: struct_pb2.Struct) -> bool:
     # Test first: reading a missing key of a protobuf map inserts it.
-    fields = event.status_update.metadata.fields
+    fields = metadata.fields
     return bool(IN_BAND_KEY in fields and fields[IN_BAND_KEY].bool_value)
+
+
+def mark_in_band(question: pb.Message) -> None:
+    """Have the question say that a credential is to come, for as long as the task waits for it."""
+    question.metadata.fields[IN_BAND_KEY].bool_value = True
+    if not question.parts:
+        question.parts.add(text=_WANTED)
 
 
 def reason_of(status: pb.TaskStatus) -> str:
@@ -88,6 +102,21 @@ def reason_of(status: pb.TaskStatus) -> str:
         return ""
     fields = status.message.metadata.fields
     return fields[REASON_KEY].string_value if REASON_KEY in fields else ""
+
+
+def last_messages(tasks: Iterable[pb.Task], most: int, room: int) -> Sequence[pb.Message]:
+    """Return the last messages of several tasks, at most so many and with at most `room` bytes."""
+    said: list[pb.Message] = []
+    for task in tasks:
+        said += task.history
+        if task.status.state in STOPPING and task.status.HasField("message"):  # progress joins no history (GEN-09)
+            said.append(task.status.message)
+    said = said[-most:]
+    for index in reversed(range(len(said))):
+        room -= said[index].ByteSize()
+        if room < 0:
+            return said[index + 1 :]
+    return said
 
 
 _LENGTH_DELIMITED: Final = 2

@@ -1,4 +1,4 @@
-"""Free-form values (Struct and Value): what must be refused because others could not read it (spec: EXTN-08, JSON-06).
+"""Checks free-form values (Struct and Value) for contents that clients could not read (spec: EXTN-08, JSON-06).
 
 Two things are refused: values that nest deeper than protobuf parsers read, and numbers that JSON cannot write.
 """

@@ -1,7 +1,7 @@
 """The hosts and IP addresses that webhooks may be sent to (spec: SSRF-01 to SSRF-03, PAID-04).
 
-1. `host_of` gives every host one spelling. Only this one is compared, shown and called, so that no two programs can
-   read the same URL in different ways.
+1. `host_of` gives every host one spelling. Only this spelling is compared, logged and called, so that two programs
+   cannot read the same URL differently.
 2. `HostList` holds the hosts that the operator allows or denies by name.
 3. `Addresses` decides about IP addresses. The most specific network that holds an address decides; the operator's
    deny-list comes before the allow-list, and both before the blocks below. An address that stands for an IPv4 host, by
@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
 
@@ -188,7 +189,7 @@ class AddressRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Which addresses may be called. Made once, by `of`, and asked for every socket."""
+    """Decides which addresses may be called. It is made once, by `of`, and asked for every connection."""
 
     rules: tuple[AddressRule, ...] = ()
     """The operator's rules, the most specific first. Of two for the same network, the one that denies is first."""
@@ -208,19 +209,19 @@ class Addresses:
     def refusal(self, address: IpAddress) -> str:
         """What kind of address this is ("a private"), if it may not be called. "" = it may be called."""
         if isinstance(address, IPv4Address):
-            return self._judge(address)
+            return self._decide(address)
         if address.scope_id:
             return "a scoped"
         translated = [_held(address.packed, prefix.prefixlen) for prefix in self.nat64 if address in prefix]
         meant: tuple[IpAddress, ...] = (address, *(translated or embedded(address)))
-        return next((words for one in meant if (words := self._judge(one))), "")
+        return next((words for one in meant if (words := self._decide(one))), "")
 
     @property
     def loopback(self) -> bool:
         """Whether this machine itself may be called."""
         return not all(self.refusal(address) for address in _HERE)
 
-    def _judge(self, address: IpAddress) -> str:
+    def _decide(self, address: IpAddress) -> str:
         block = next(rule for rule in _RULES if address in rule.network)
         rule = next((rule for rule in self.rules if address in rule.network), block)
         # Allowing a network does not open the special ones inside it: allowing 0.0.0.0/0 opens nothing.
@@ -257,3 +258,16 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
 def _held(raw: bytes, bits: int) -> IPv4Address:
     """The IPv4 address behind a prefix of so many bits."""
     return IPv4Address((raw[:8] + raw[9:])[min(bits // 8, 11) :][:4])  # without the byte that is always zero
+
+
+@lru_cache(maxsize=4096)
+def network_of_client(peer: str) -> str:
+    """Return the key for counting a client: for IPv6 the /64 network, because one client has all addresses of it."""
+    try:
+        address = ip_address(peer)
+    except ValueError:  # a socket of another kind
+        return peer
+    if not isinstance(address, IPv6Address):
+        return peer
+    mapped = address.ipv4_mapped
+    return str(mapped) if mapped is not None else str(IPv6Address(int(address) >> 64 << 64))

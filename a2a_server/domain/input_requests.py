@@ -3,7 +3,8 @@
 A question is an input request if its message lists the extension and its metadata has, under the extension's URI,
 `{"inputRequest": {"kind": "input-request", "requestId", "prompt", "sensitive"}}`. The answer is a tool result: a data
 part `{"toolUseId", "result"}` marked by the part metadata `{"partKind": "tool-result"}` under the same URI.
-An answer to a sensitive question is for the agent alone: of it only `redacted` is stored (XTRA-04).
+An answer to a sensitive question is for the agent only. What is stored is its `redacted` copy (XTRA-04). The same holds
+for a credential that the agent asked for in band, with or without the extension (SECR-04).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final, NamedTuple
 from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.events import has_in_band
 from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.protocol.errors import Violation, refuse
 from a2a_server.protocol.names import INPUT_REQUEST_URI
@@ -46,6 +48,9 @@ class InputRequest(NamedTuple):
     """Whether the answer is for the agent alone (XTRA-04)."""
 
 
+_CREDENTIAL: Final = InputRequest("", sensitive=True)
+
+
 class ToolResult(NamedTuple):
     """An answer, in a part of a message."""
 
@@ -73,9 +78,12 @@ def put_request(message: pb.Message, request: InputRequest) -> None:
 
 
 def request_in(message: pb.Message) -> InputRequest | None:
-    """The input request that a message makes; nearly none does, and those are told from it at a glance."""
+    """Return the input request of a message, if there is one. The check is fast for messages without one.
+
+    A question for a credential in band counts as a sensitive request. Without the extension it has no id.
+    """
     if not message.extensions or INPUT_REQUEST_URI not in message.extensions:
-        return None
+        return _CREDENTIAL if message.HasField("metadata") and has_in_band(message.metadata) else None
     own = _member(message.metadata, INPUT_REQUEST_URI).struct_value
     if _REQUEST not in own.fields:
         return None
@@ -90,7 +98,7 @@ def open_request(status: pb.TaskStatus) -> InputRequest | None:
 
 
 def _is_meant(value: struct_pb2.Value) -> bool:
-    """What is no boolean counts as yes: rather keep too little than tell too much."""
+    """Whether a question is sensitive. A value that is not a boolean counts as true, to be safe."""
     kind = value.WhichOneof("kind")
     return value.bool_value if kind == "bool_value" else kind not in {None, "null_value"}
 
@@ -113,7 +121,7 @@ def mark(part: pb.Part, kind: str) -> None:
 
 
 def kind_of(part: pb.Part) -> str:
-    """`tool-result`, `tool-use`, or "" for a part that is just what it is."""
+    """Return `tool-result`, `tool-use`, or "" for an ordinary part."""
     if not part.HasField("metadata"):
         return ""
     return _member(_member(part.metadata, INPUT_REQUEST_URI).struct_value, _PART_KIND).string_value
@@ -161,10 +169,10 @@ def kept_of(task: pb.Task, message: pb.Message) -> pb.Message | None:
     extension puts the value into its text. After the request was answered, a result for it is recognised by the
     request's id, and a repeated text answer by its message id.
     """
-    request = open_request(task.status)
-    if request is None:
-        request = sensitive_request(task.history, message) or answered_before(task.history, message)
-    return redacted(message, request) if request is not None and request.sensitive else None
+    history = task.history
+    requests = open_request(task.status), sensitive_request(history, message), answered_before(history, message)
+    request = next((request for request in requests if request is not None and request.sensitive), None)
+    return None if request is None else redacted(message, request)
 
 
 def sensitive_request(history: Iterable[pb.Message], message: pb.Message) -> InputRequest | None:

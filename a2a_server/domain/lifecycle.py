@@ -21,7 +21,7 @@ ACTIVE: Final = frozenset({SUBMITTED, WORKING})
 INTERRUPTED: Final = frozenset({INPUT, AUTH})
 TERMINAL: Final = frozenset({COMPLETED, FAILED, CANCELED, REJECTED})
 STOPPING: Final = INTERRUPTED | TERMINAL
-"""What ends a turn: the task is over, or waits for the client (BLK-02, CONF-07)."""
+"""The states that end a turn: the task is finished, or waits for the client (BLK-02, CONF-07)."""
 
 _COLUMNS = (SUBMITTED, WORKING, INPUT, AUTH, COMPLETED, FAILED, CANCELED, REJECTED)
 

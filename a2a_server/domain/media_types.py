@@ -13,7 +13,7 @@ from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import JSON, TEXT
 
 UNDECLARED: Final = (TEXT, JSON)
-"""What the card of an agent says whose author declares no input modes; nothing is refused then (CONF-80)."""
+"""The input modes in the card if the author declares none. Then no message is refused for its media type (CONF-80)."""
 
 _IMPLIED: Final = MappingProxyType({"text": TEXT, "data": JSON})
 _WORDS: Final = MappingProxyType(
@@ -30,9 +30,9 @@ def modes_of(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def input_modes(card: pb.AgentCard) -> Mapping[str | None, Sequence[str]]:
-    """What each skill of an agent reads: the agent's modes and its own. None of them = everything (CONF-80).
+    """Return the input modes of each skill: the agent's and its own. No modes = everything is accepted (CONF-80).
 
-    Of skills that the card does not name, "" tells; where no skill is named, None.
+    The key "" has the modes of skills that are not in the card, the key None those of a message without a skill.
     """
     default = modes_of(card.default_input_modes)
     own = {skill.id: modes_of(skill.input_modes) for skill in card.skills}

@@ -35,7 +35,7 @@ def _keep_question(head: pb.Task, current: pb.TaskStatus) -> bool:
     return True
 
 
-class ArtifactShelf:
+class TaskArtifacts:
     """The artifacts of one task, found by id, so that each chunk costs the same however many there are."""
 
     __slots__ = ("_artifacts", "_closed", "_task", "size")
@@ -89,19 +89,19 @@ def _extend(artifact: pb.Artifact, chunk: pb.Artifact) -> None:
 
 def fold(task: pb.Task, events: Iterable[pb.StreamResponse]) -> None:
     """Apply events from the log to the task, in place."""
-    shelf: ArtifactShelf | None = None
+    artifacts: TaskArtifacts | None = None
     for event in events:
         match event.WhichOneof("payload"):
             case "artifact_update":
-                shelf = shelf or ArtifactShelf(task)
-                shelf.apply(event.artifact_update)
+                artifacts = artifacts or TaskArtifacts(task)
+                artifacts.apply(event.artifact_update)
             case "status_update":
                 apply_status(task, event.status_update.status)
             case "message":
                 add_message(task, event.message)
             case "task":
                 task.CopyFrom(event.task)
-                shelf = None
+                artifacts = None
 
 
 def trim(task: pb.Task, history_length: int | None, *, include_artifacts: bool = True, cap: int) -> pb.Task:

@@ -1,4 +1,4 @@
-"""A call's place in its caller's trace, as W3C Trace Context level 1 writes it (spec: TRAC-01).
+"""Reads and writes the trace of a caller, in W3C Trace Context level 1 (spec: TRAC-01).
 
 The server makes no spans; it passes on what it was given. A malformed trace is ignored and never an error.
 """

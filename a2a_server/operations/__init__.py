@@ -1,8 +1,9 @@
-"""What the server does, free of transport: the operations of the protocol, and the turns behind them (design 4, 6).
+"""The operations of the protocol and the turns of agents, independent of transport (design 4, 6).
 
-1. A call arrives as a `Call` and a request at the operation that bears the RPC's name (`rpc/`).
-2. A message gets a turn (`turns/`): the agent runs, and what it says goes to the task's one writer.
-3. The writer numbers, folds and commits events (`log/`); whoever follows the task reads the log, and nothing else.
-4. Webhooks are owed by the same commit, and are delivered from the store (`push/`).
-5. `core.py` puts all of it together; `services.py` holds what the parts share.
+1. The operation with the RPC's name gets a `Call` and a request (`rpc/`).
+2. A message gets a turn (`turns/`): the agent runs, and its events go to the task's only writer.
+3. The writer numbers the events, applies them to the task and commits them (`log/`). All readers of a task read its
+   log.
+4. The same commit stores the deliveries of webhooks. They are sent from the store (`push/`).
+5. `core.py` connects these parts. `services.py` has the objects that they share.
 """

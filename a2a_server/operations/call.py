@@ -1,4 +1,4 @@
-"""What every operation is told about the call it serves, whichever door it came through."""
+"""The call that an operation gets, and the types of operations. They are the same for every door."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from a2a_server.ports.records import Entry
 Entries = Sequence[Entry]
 
 
-class Ending(tuple[Entry, ...]):
-    """Entries after which a stream ends as it should: with the status that closes it (STRM-03, CONF-11)."""
+class FinalEntries(tuple[Entry, ...]):
+    """The last entries of a stream, with the status that closes it (STRM-03, CONF-11)."""
 
     __slots__ = ()
     ends: Final = True
 
 
 Sink = Callable[[Entries], bool]
-"""Takes entries right away, or says no; then they come by iterating."""
+"""Accepts entries at once and returns True, or returns False; then they come by iteration."""
 
 
 class EventStream(Protocol):
-    """The answer of a streaming RPC: iterate over it for batches, and close it whatever happens.
+    """The answer of a streaming RPC. Iterate over it for batches, and always close it.
 
-    Nothing happens before the first batch is asked for, and whatever can refuse the call is raised there (STRM-07).
-    A batch holds all entries that are ready at once, so that a door can send them at once: `entry.wire` is the
-    StreamResponse ready for the wire, shared by all readers of the task.
+    The operation begins when the first batch is requested. An error that refuses the call is raised there (STRM-07). A
+    batch has all entries that are ready. `entry.wire` is the serialised StreamResponse, which all readers of the task
+    share.
     """
 
     def __aiter__(self) -> AsyncIterator[Entries]: ...
@@ -39,41 +39,48 @@ class EventStream(Protocol):
     async def __anext__(self) -> Entries: ...
 
     def deliver_to(self, sink: Sink) -> None:
-        """Offer batches to a sink while the next one is being waited for. A stream need not make use of it."""
+        """Offer batches to a sink while the caller waits for the next one. A stream may ignore it."""
         ...
 
     async def aclose(self) -> None: ...
 
 
 class Call(NamedTuple):
-    """One call after the pipeline has settled version, caller, tenant and extensions."""
+    """One call. The pipeline has determined its version, caller, tenant and extensions."""
 
     caller: Caller
     scope: Scope
     version: str = "1.0"
-    """What the client spoke: "1.0", "0.3", or "draft"; what is kept for it may have to remember."""
+    """The client's version: "1.0", "0.3" or "draft". It is stored with push configs."""
     extensions: frozenset[str] = frozenset()
     idempotency_key: str = ""
     schemes: Sequence[str] = ()
-    """All that a push config offers, in the client's order, where its version has room for several (CONF-34)."""
+    """The authentication schemes of a push config, in the client's order, if its version allows several (CONF-34)."""
     trace: Trace | None = None
-    """The caller's, for everything that is sent because of this call (TRAC-01)."""
+    """The caller's trace, for everything that is sent because of this call (TRAC-01)."""
     numbers: bool = False
-    """Whether stream events tell their number."""
+    """Whether stream events contain their number."""
     cursor: Sequence[str] = ()
-    """What the client says to be the last event it has seen, as it says it."""
+    """The number of the last event that the client has seen, as the client sent it."""
     large: bool = False
-    """Whether the request is so large that others should have the loop between the stages of its work (LIMT-01)."""
+    """Whether the request is so large that other tasks should run between the steps of its processing (LIMT-01)."""
+    peer: str = ""
+    """The address that the call came from."""
+    door: str = ""
 
 
 class UnaryOperation(Protocol):
-    """An RPC with one answer; the class bears the RPC's name."""
+    """An RPC with one answer. The class has the RPC's name.
+
+    If the client streams, the request is an async iterator of messages. A message is read when the operation asks for
+    it, so a slow operation slows the client. Errors in a message are raised by the iterator.
+    """
 
     async def __call__(self, call: Call, request: Any, /) -> Message: ...  # noqa: ANN401 - each RPC has its own request type
 
 
-class PackedOperation(UnaryOperation, Protocol):
-    """One whose answer is there as bytes before it is a message."""
+class SerializedOperation(UnaryOperation, Protocol):
+    """A unary operation that has its answer as bytes, without making a message."""
 
     answers: ClassVar[type[Message]]
 
@@ -81,7 +88,7 @@ class PackedOperation(UnaryOperation, Protocol):
 
 
 class StreamOperation(Protocol):
-    """An RPC with a stream of answers."""
+    """An RPC with a stream of answers. Its request may be a stream too, as above."""
 
     def __call__(self, call: Call, request: Any, /) -> EventStream: ...  # noqa: ANN401 - as above
 

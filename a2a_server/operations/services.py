@@ -1,6 +1,6 @@
-"""What all operations share (spec: CAPA, CTX-07).
+"""The objects that all operations share (spec: CAPA, CTX-07).
 
-1. `Services` holds what a server is made of: the agent of each tenant, the store, the log, limits, clock, ids.
+1. `Services` has the agent, the store, the log, limits, clock and ids of a server.
 2. `Capabilities` refuses calls that the agent card does not offer, before they have any effect.
 """
 
@@ -18,6 +18,7 @@ import structlog
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.media_types import check_content_types, input_modes
 from a2a_server.domain.scope import Scope
+from a2a_server.domain.slots import place_of
 from a2a_server.domain.validation import check_send, is_plain, may_exist
 from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
@@ -26,10 +27,13 @@ from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.writer import TaskWriter
 from a2a_server.operations.push.configs import INLINE, ConfigIntake
 from a2a_server.operations.push.relay import PushRelay
+from a2a_server.operations.quotas import StorageQuotas
+from a2a_server.operations.replicas.session import Session
 from a2a_server.operations.turns.registry import Slots
 from a2a_server.ports.agent import SKILL_KEY, AgentPort, Observer, Plan, never_run
 from a2a_server.ports.clock import Clock
-from a2a_server.ports.records import Lease
+from a2a_server.ports.journal import Audit, AuditEvent, AuditKind
+from a2a_server.ports.replicas import Replicas
 from a2a_server.ports.store import Store, StoredTask
 from a2a_server.protocol.errors import A2AError, Reason, refuse, task_not_found
 from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
@@ -37,21 +41,20 @@ from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
 logger = structlog.get_logger()
 
 Details = Mapping[str, str | float]
-"""What goes into the metadata of a status message."""
+"""The metadata of a status message."""
 
 _Answer = TypeVar("_Answer")
 _NEVER_RUN = (CoroutineType, GeneratorType, AsyncGeneratorType)
 
-_LEASE_MS = 30_000
-_SHARED_MS = 1_000
-
 _RANDOM_DIGITS = 18
 """Hexadecimal digits of an id that are random."""
 _BLOCK = 256 * _RANDOM_DIGITS
+_VARIANTS = dict(zip("0123456789abcdef", 4 * "89ab", strict=True))
+"""The digit of a UUID with two fixed bits, for each random digit."""
 
 
 def ask_agent(hook: Callable[..., _Answer], *arguments: object) -> _Answer:
-    """Call a hook of the agent. `SystemExit` and the like fail this call alone; they would end the server."""
+    """Call a hook of the agent. `SystemExit` and the like fail only this call, instead of ending the server."""
     try:
         answer = hook(*arguments)
     except Exception:
@@ -63,29 +66,42 @@ def ask_agent(hook: Callable[..., _Answer], *arguments: object) -> _Answer:
     return answer
 
 
-def restartable(agent: AgentPort, request: pb.SendMessageRequest, saved: bytes) -> bool:
-    """Whether the turn may run again in another process. An agent that fails to say so holds up nobody else."""
+def plan_of(agent: AgentPort, request: pb.SendMessageRequest, saved: bytes) -> Plan:
+    """Return the agent's plan for a turn of an existing task. If the agent raises, only this turn fails."""
     try:
-        return ask_agent(agent.plan, request, saved).restartable
+        return ask_agent(agent.plan, request, saved)
     except Exception:
         logger.exception("agent.plan_failed")
-        return False
+        return Plan()
 
 
 class Ids:
-    """Makes UUIDs of version 7: ids that are made one after another are neighbours in an index (CTX-07)."""
+    """Makes UUIDs. They grow with time, so that new ids are next to each other in an index (CTX-07).
+
+    A task's is of version 8, and the 12 bits behind the version are its slot. All others are of version 7.
+    """
 
     __slots__ = ("_at", "_block", "_head", "_ms")
 
     def __init__(self) -> None:
         self._block = ""
-        """Random digits for the next 256 ids: one call of the operating system serves them all."""
+        """Random digits for the next 256 ids, from one system call."""
         self._at = 0
         self._ms = 0
         self._head = ""
-        """What all ids of this millisecond begin with."""
+        """The beginning of all ids of this millisecond."""
 
     def new(self) -> str:
+        random = self._random()
+        return f"{self._head}7{random[:3]}-8{random[3:6]}-{random[6:]}"
+
+    def new_task(self, scope: Scope) -> str:
+        """The id of a new task. 62 bits of it are random."""
+        random = self._random()
+        return f"{self._head}8{place_of(scope).slot:03x}-{_VARIANTS[random[0]]}{random[3:6]}-{random[6:]}"
+
+    def _random(self) -> str:
+        """Random digits for one id. `_head` is that of this millisecond then."""
         block, at = self._block, self._at
         if at == len(block):
             block, at = os.urandom(_BLOCK // 2).hex(), 0
@@ -94,54 +110,66 @@ class Ids:
         now = time.time_ns() // 1_000_000
         if now != self._ms:
             stamp = f"{now:012x}"
-            self._ms, self._head = now, f"{stamp[:8]}-{stamp[8:]}-7"
-        return f"{self._head}{block[at : at + 3]}-8{block[at + 3 : at + 6]}-{block[at + 6 : at + 18]}"
-
-
-class Leases:
-    """Makes the right to write a task. Turns that begin within the same second share one lease."""
-
-    def __init__(self, clock: Clock, replica: str) -> None:
-        self._clock = clock
-        self._newest = Lease(replica, 0)
-
-    def new(self) -> Lease:
-        until_ms = self._clock.now_ms() + _LEASE_MS
-        if not until_ms - _SHARED_MS < self._newest.until_ms <= until_ms:
-            self._newest = Lease(self._newest.replica, until_ms)
-        return self._newest
+            self._ms, self._head = now, f"{stamp[:8]}-{stamp[8:]}-"
+        return block[at : self._at]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """One per server."""
+    """The shared objects of a server."""
 
     agent: AgentPort
-    """To be asked for by `agent_for`."""
+    """Use `agent_for` to get it."""
     store: Store
     log: EventLog
     clock: Clock
     ids: Ids
     limits: Limits
     slots: Slots
-    leases: Leases
+    quotas: StorageQuotas
+    session: Session
+    replicas: Replicas | None = None
+    """The store, if other servers use it, too."""
     observers: Sequence[Observer] = ()
-    desk: ConfigIntake | None = None
-    """Accepts push configs; None when no webhooks are delivered, and then the card says so."""
+    config_intake: ConfigIntake | None = None
+    """Accepts push configs; None if the server does not deliver webhooks."""
     relay: PushRelay | None = None
-    """Delivers webhooks; None together with `desk`."""
+    """Delivers webhooks; None if the server does not deliver them."""
     input_requests: bool = False
-    """Whether the card declares input requests, so that agents may make some."""
+    """Whether the card declares input requests, so that agents may use them."""
     answer_by_reference: bool = False
-    """Whether a tool result may name its task by a reference only (XTRA-03)."""
+    """Whether a tool result may name its task only in `referenceTaskIds` (XTRA-03)."""
+    audit: Audit | None = None
+    audits_creations: bool = False
+    """Whether the audit records every new task."""
+
+    def audit_change(self, kind: AuditKind, call: Call, task_id: str, config_id: str = "") -> None:
+        """Record in the audit what a call has changed (SECR-01)."""
+        if self.audit is not None:
+            tenant, owner = call.scope
+            told = AuditEvent(kind, owner, tenant, call.peer, call.door, task_id=task_id, config_id=config_id)
+            self.audit.tell(told)
+
+    def audit_creation(self, call: Call, task_id: str) -> None:
+        """Record a new task in the audit, if the audit records them."""
+        if self.audits_creations:
+            self.audit_change(AuditKind.TASK_CREATED, call, task_id)
+
+    def audit_config(self, call: Call, task_id: str, request: pb.SendMessageRequest) -> None:
+        """Record in the audit a push config that came with a message."""
+        if self.audit is None or not request.HasField("configuration"):
+            return
+        if request.configuration.HasField("task_push_notification_config"):
+            config_id = request.configuration.task_push_notification_config.id
+            self.audit_change(AuditKind.CONFIG_CREATED, call, task_id, config_id)
 
     def agent_for(self, tenant: str) -> AgentPort:
-        """The agent that serves the calls of a tenant. Today one agent serves them all."""
+        """Return the agent of a tenant. All tenants have the same agent."""
         del tenant
         return self.agent
 
     async def find(self, scope: Scope, task_id: str) -> StoredTask:
-        """The stored task. Raises the same error for all tasks that the caller may not see (AUTZ-02)."""
+        """Return the stored task. The error is the same for missing tasks and for tasks of others (AUTZ-02)."""
         record = await self.store.load(scope, task_id) if may_exist(task_id) else None
         if record is None:
             raise task_not_found(task_id)
@@ -150,11 +178,11 @@ class Services:
     def writer(self, scope: Scope, record: StoredTask) -> TaskWriter:
         writer = TaskWriter(self.store, self.log, scope, record, self.limits.pending_events)
         if self.relay is not None:
-            writer.on_owed = self.relay.wake
+            writer.on_deliveries = self.relay.wake
         return writer
 
-    def explain(self, writer: TaskWriter, text: str, details: Details) -> pb.Message:
-        """A status message of the server's own; its metadata name a reason that programs can read (TIMO-02)."""
+    def status_message(self, writer: TaskWriter, text: str, details: Details) -> pb.Message:
+        """Make a status message of the server. Its metadata have a reason for programs (TIMO-02)."""
         message = pb.Message(
             message_id=self.ids.new(),
             context_id=writer.context_id,
@@ -168,7 +196,7 @@ class Services:
 
 
 class Capabilities:
-    """What the card declares. Its checks come before a call has any effect."""
+    """Checks calls against what the card declares, before they have any effect."""
 
     def __init__(self, services: Services, card: pb.AgentCard, own: pb.AgentCard) -> None:
         """`own` is the part of the card that the author wrote."""
@@ -182,29 +210,35 @@ class Capabilities:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent does not stream.")
 
     def require_push(self) -> ConfigIntake:
-        if self._services.desk is None:
+        if self._services.config_intake is None:
             text = "This server does not deliver push notifications."
             raise A2AError(Reason.PUSH_NOTIFICATION_NOT_SUPPORTED, text)
-        return self._services.desk
+        return self._services.config_intake
 
     def require_extended_card(self) -> None:
         if not self._declared.extended_agent_card:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.")
 
     def check_send(self, call: Call, request: pb.SendMessageRequest) -> Plan:
-        """Refuse whatever can be wrong with a message (GEN-03). Returns the agent's plan for a new task."""
+        """Check a message, and report all faults at once (GEN-03). Return the agent's plan for a new task."""
         if not (plain := is_plain(request)):
             check_send(request, tenant=call.scope.tenant)
         agent = self._services.agent_for(call.scope.tenant)
         plan = ask_agent(agent.plan, request, b"")
+        if plan.scopes and not self._may_continue(request.message):
+            call.caller.require(plan.scopes, plan.subject)
         if (call.extensions or not plan.sound) and (faults := ask_agent(agent.check, request, call.extensions)):
             refuse(faults)
         if not plain and request.configuration.HasField("task_push_notification_config"):
-            desk, config = self.require_push(), request.configuration.task_push_notification_config
+            config_intake, config = self.require_push(), request.configuration.task_push_notification_config
             choose_scheme(config, call.schemes, INLINE)
-            desk.check(config, INLINE)
+            config_intake.check(config, INLINE)
         skill = request.metadata.fields.get(SKILL_KEY)
         modes = self._modes.get(None if skill is None else skill.string_value, self._modes[""])
         if not plain or TEXT not in modes:
             check_content_types(request, modes, results=self._results)
         return plan
+
+    def _may_continue(self, message: pb.Message) -> bool:
+        """Whether the message may be for an existing task, which keeps the skill that it began with."""
+        return bool(message.task_id or (self._services.answer_by_reference and message.reference_task_ids))

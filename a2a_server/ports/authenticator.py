@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.rights import lacking, refuse_rights
+
+if TYPE_CHECKING:  # agents import this module, and should not wait for a library that reads certificates
+    from a2a_server.domain.client_certificates import CertificateName
 
 ANONYMOUS = "anonymous"
 """The owner of everything when no authentication is configured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """An identity that the transport has proven; nothing inside a message changes it."""
 
     owner: str = ANONYMOUS
@@ -22,13 +25,33 @@ class Caller:
     """The tenant this caller is bound to; empty when it may name one itself."""
     extended_card: bool = False
     """Whether this caller may read the extended agent card (XCARD-03)."""
+    scopes: frozenset[str] | None = None
+    """What this caller may do; None = everything that callers may do."""
+
+    def is_same(self, other: Caller) -> bool:
+        """Whether both are one caller, whatever each of its credentials allows."""
+        return self is other or (self.owner, self.tenant) == (other.owner, other.tenant)
+
+    def require(self, rights: Iterable[str], subject: str) -> None:
+        """Refuse what the scopes do not allow. The error names what is missing for the `subject` (AUTZ-05)."""
+        if missing := lacking(self.scopes, rights):
+            refuse_rights(missing, subject)
 
 
 class Credentials(NamedTuple):
-    """What a door knows about the peer: metadata with lower-case names, and the names in its certificate."""
+    """What a door knows about the peer: metadata with lower-case names, and its certificate."""
 
     metadata: Mapping[str, Sequence[str]]
-    peer_names: tuple[str, ...] = ()
+    certificate: bytes = b""
+    """The certificate that the peer has proven to own, in DER or PEM; empty without mutual TLS."""
+    peer: str = ""
+    """The address that the call came from, without a port; empty if that is not known."""
+    via: str = ""
+    """The address at the other end of the connection; `peer` may be what trusted proxies say about the client."""
+    names: tuple[CertificateName, ...] = ()
+    """The names in a client's certificate that a trusted proxy has seen, and does not show."""
+    door: str = "grpc"
+    """The way in: grpc, rest or jsonrpc."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where status timestamps, leases and windows take their time from. One that is never set is steady."""
+    """Where status timestamps and windows take their time from. One that is never set is steady."""
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch."""

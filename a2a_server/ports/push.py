@@ -5,7 +5,8 @@
 3. The relay claims a `Delivery` per config, the earliest event first, and makes an *attempt*: it gives a `Notice` to
    the `PushSender`, which returns an `Outcome`.
 4. After a `FailedAttempt` the delivery is due again later. After too many its config is *parked*: no further attempt is
-   made until the config is replaced or an operator retries it.
+   made until the config is replaced or an operator retries it. A delivery that its receiver has *rejected* too often is
+   *skipped*, and the config's next one is due.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Delivery:
     """When the first attempt failed since the last one that succeeded."""
     trace: Trace | None = None
     """The trace of the call that caused the event."""
+    rejections: int = 0
+    """How many of the failed attempts the receiver has rejected."""
 
 
 class FailedAttempt(NamedTuple):
@@ -64,14 +67,21 @@ class FailedAttempt(NamedTuple):
 
     now_ms: int
     retry_ms: int | None
-    """None parks the config."""
+    """None parks the config, or skips the delivery."""
     why: str = ""
     tried: bool = True
     """False when a claim is given back without an attempt; it does not count as a failure."""
+    rejected: bool = False
+    """The receiver has rejected this webhook (see `Outcome`)."""
+
+    @property
+    def skips(self) -> bool:
+        """Whether the delivery is removed, and the config goes on with its next one as after a success."""
+        return self.rejected and self.retry_ms is None
 
 
 class ClaimLimits(Protocol):
-    """How many deliveries may be claimed, asked and told while one claim goes on."""
+    """Limits how many deliveries are claimed. A store asks it, and reports to it, while it chooses them."""
 
     def room(self, owner: str, host: str = "") -> int:
         """For an owner at one host; without a host, for all of the owner's hosts."""
@@ -80,6 +90,15 @@ class ClaimLimits(Protocol):
     def take(self, owner: str, host: str) -> None:
         """One more is claimed."""
         ...
+
+
+class ClaimOrder(NamedTuple):
+    """The arguments of a claim."""
+
+    now_ms: int
+    until_ms: int
+    limit: int
+    limits: ClaimLimits
 
 
 # -- what operators see
@@ -108,6 +127,8 @@ class ConfigStatus(NamedTuple):
     next_number: int | None
     """The number of the event to be delivered next."""
     delivered: int
+    skipped: int
+    """How many deliveries were given up because the receiver rejected them."""
     failed: int
     """How many attempts have failed in total."""
     attempts: int
@@ -176,6 +197,8 @@ class Outcome(NamedTuple):
     """Seconds that the receiver asked to wait."""
     final: bool = False
     """No further attempt makes sense: the address is not allowed, or the receiver says that it is gone."""
+    rejected: bool = False
+    """The receiver finds fault with this very webhook, and may take the next one (CONF-81)."""
 
 
 class PushSender(Protocol):

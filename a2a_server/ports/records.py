@@ -1,4 +1,4 @@
-"""The values that a store reads and writes: log entries, heads, leases, turns, receipts, and one write (spec: DURA-01).
+"""The values that a store reads and writes: log entries, heads, turns, receipts, and one write (spec: DURA-01).
 
 1. An `Entry` is one event of a task's log, serialised once and shared by the store and all readers.
 2. A `TaskHead` is the task without its artifacts, with the keys that lists are ordered and filtered by.
@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -71,13 +71,6 @@ class TaskHead(NamedTuple):
     status_ms: int
 
 
-class Lease(NamedTuple):
-    """The right to write a task, held by one replica until a time."""
-
-    replica: str
-    until_ms: int
-
-
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
     """A message that is being answered or waits for its turn. The store does not look into `request`."""
@@ -97,6 +90,8 @@ class Receipt:
     expires_ms: int
     reply: bytes = b""
     """The direct message that answered the send, once there is one."""
+    session: str = ""
+    """The session that works on the send. A store that one server has for itself need not keep it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -115,14 +110,16 @@ class Write:
     """The new head. Required on creation, and whenever an entry changes the status or the history."""
     artifacts: bytes | None = None
     """A Task that holds only artifacts, up to and including the last of `entries`."""
-    claim: Lease | None = None
-    """A lease to take with this write."""
+    claim: str | None = None
+    """The session that takes the right to write with this write."""
     begin: Sequence[StoredTurn] = ()
     """Turns to add."""
     end: Sequence[int] = ()
     """Numbers of turns that are over."""
     state: bytes | None = None
     """What the agent saved; None leaves it as it is."""
+    remember: Mapping[str, bytes | None] | None = None
+    """Values to store in the state of the task's context, by their names; None removes one (AGNT-06)."""
     configs: Sequence[PushConfig] = ()
     """Push configs registered by the same request, in time for its first entry (SEND-07)."""
     notify: bool = False
@@ -130,7 +127,7 @@ class Write:
     traces: Sequence[tuple[int, Trace | None]] = ()
     """Pairs (entry number, trace): webhooks from that entry on carry that trace (TRAC-01)."""
     receipt: Receipt | None = None
-    """The receipt to leave. If a living one has the same key, the write raises `Repeated`.
+    """The receipt to leave. If one that has not expired has the same key, the write raises `Repeated`.
 
     A receipt that names the very task which is being created was reserved for it, and is no repetition.
     """

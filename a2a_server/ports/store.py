@@ -11,12 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.scope import Scope
+from a2a_server.ports.agent import ContextMemory
 from a2a_server.ports.push import ClaimLimits, Delivery, FailedAttempt, PushConfig
-from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, Write
+from a2a_server.ports.records import Entry, Receipt, StoredTurn, Write
+from a2a_server.ports.retention import Deadlines, Holdings, Removed
+
+
+def store_name(url: str) -> str:
+    """The store as logs and errors name it: its URL without user, password and options."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return f"{url.partition(':')[0]}:…"
+    if not (parts.query or "@" in parts.netloc):
+        return url
+    user, _, host = parts.netloc.rpartition("@")
+    return f"{parts.scheme}://{'…@' if user else ''}{host}{parts.path}{'?…' if parts.query else ''}"
 
 
 class StaleWrite(Exception):  # noqa: N818 - a verdict, not a malfunction
@@ -35,6 +50,10 @@ class StoreRefused(Exception):  # noqa: N818 - a verdict, not a malfunction
     """The store cannot be used as configured. The message is for the operator."""
 
 
+class StoreDamaged(Exception):  # noqa: N818 - a state, not a malfunction
+    """Something in the store was changed from outside, or moved: it cannot be opened. The message is for operators."""
+
+
 class Repeated(Exception):  # noqa: N818 - a verdict, not a malfunction
     """The idempotency key is taken. Nothing was written; `receipt` belongs to the first send."""
 
@@ -50,6 +69,13 @@ class StoredTask(NamedTuple):
     number: int
     epoch: int
     state: bytes = b""
+    log_bytes: int = 0
+    """How long its log is, on the wire."""
+    session: str = ""
+    """The session that has the task's open turns, whether or not it is over by now. Empty if there are none.
+
+    A store that one server has for itself may leave it empty always.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +100,21 @@ class TaskPage:
     more: bool
 
 
+class ContextQuery(NamedTuple):
+    """A request for what one caller's context holds."""
+
+    scope: Scope
+    context_id: str
+    without: str
+    """The id of the task whose turn asks. It is not among the tasks."""
+    limit: int
+    max_bytes: int
+    """How much may be stored of the tasks, or of the messages. A newest task that is larger is there alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A task that a replica has taken over. `epoch` is the new one."""
+    """A task that a session has taken over. `epoch` is the new one."""
 
     scope: Scope
     task_id: str
@@ -135,14 +173,28 @@ class Store(Protocol):
         """Whether the caller has a task in this context."""
         ...
 
+    async def context(self, query: ContextQuery) -> ContextMemory:
+        """A caller's context. What it holds is read now, or better when somebody asks for it, as few turns do."""
+        ...
+
+    async def holdings(self, owner: str, tenant: str = "") -> Holdings:
+        """How much of an owner is stored: in a tenant, or without one in all.
+
+        Chunks may be counted late: when their task gets its next status or message.
+        """
+        ...
+
     async def waiting_since(self, state: int, before_ms: int, limit: int) -> Sequence[tuple[Scope, str]]:
         """Tasks in an interrupted `state` since before a time and without a running turn, oldest first."""
         ...
 
-    # -- leases (DURA-02, DURA-03)
+    # -- sessions (DURA-02 to DURA-04); stores that servers share have more of them in `ports.replicas`
 
-    async def claim(self, lease: Lease, lapsed_before_ms: int, limit: int) -> Sequence[Claimed]:
-        """Take over tasks with turns whose lease ended before a time. Each gets the next epoch."""
+    async def claim(self, session: str, limit: int) -> Sequence[Claimed]:
+        """Take over tasks with open turns whose session is over. Each gets the next epoch.
+
+        A store that one server has for itself knows that every other session is over.
+        """
         ...
 
     # -- receipts (ONCE-01)
@@ -180,8 +232,15 @@ class Store(Protocol):
         """Configs with ids above `after`, by id. None when the task is absent."""
         ...
 
-    async def count_configs(self, owner: str, host: str, limit: int) -> int:
-        """How many configs of an owner for a host are neither parked nor of finished tasks without deliveries."""
+    async def count_configs(self, owner: str, host: str | None, limit: int) -> int:
+        """How many configs of an owner, for a host or (None) for all, may still have something to send.
+
+        They are neither parked nor of finished tasks without deliveries.
+        """
+        ...
+
+    async def count_hosts(self, owner: str, limit: int) -> int:
+        """To how many hosts such configs lead."""
         ...
 
     async def delete_config(self, scope: Scope, task_id: str, config_id: str) -> bool:
@@ -201,5 +260,22 @@ class Store(Protocol):
         ...
 
     async def finish_attempt(self, delivery: Delivery, failure: FailedAttempt | None) -> bool:
-        """Remove a delivery that was made (None), put it off, or park its config. False when the claim is lost."""
+        """Remove a delivery that was made (None) or is skipped, put it off, or park its config.
+
+        False when the claim is lost.
+        """
+        ...
+
+    # -- retention (KEPT-01)
+
+    async def sweep(self, deadlines: Deadlines) -> Removed | None:
+        """Remove a little of what is old, in about a millisecond. None at the end of each round through everything.
+
+        A task is removed whole or not at all, as far as anybody can see. None is removed that is unfinished. One whose
+        log is gone has no entries, and is otherwise as before.
+        """
+        ...
+
+    async def tidy(self) -> bool:
+        """Give space back that removed things have left, if nobody has written since the last call. True = more."""
         ...

@@ -4,6 +4,7 @@
 2. Whoever follows the log has asked with `listen` to be told.
 3. A hint comes at most once, and may be lost or late. What is true stands in the store: a listener that is told only a
    number, or that finds a gap, reads what it lacks from there.
+4. Whoever follows a log that other servers may write to says so with `ask_others`.
 """
 
 from __future__ import annotations
@@ -25,12 +26,21 @@ class Listener(Protocol):
 class Wakeups(Protocol):
     """Carries hints from writers to listeners, in one process or between several."""
 
+    @property
+    def address(self) -> str:
+        """Where the wake-ups of other servers reach this one. Empty if they need not, or find it by themselves."""
+        ...
+
     def tell(self, task_id: str, number: int, entries: Sequence[Entry]) -> None:
         """Wake the listeners of a task: its log reaches to `number`, durably. Never waits, and never raises."""
         ...
 
     def listen(self, task_id: str, listener: Listener) -> None:
         """Wake this listener from now on."""
+        ...
+
+    def ask_others(self, task_id: str, listener: Listener) -> None:
+        """Wake this listener, which listens already, also when others write to the log. Asking again does nothing."""
         ...
 
     def forget(self, task_id: str, listener: Listener) -> None:

@@ -9,12 +9,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import Literal, NoReturn
+from typing import Final, Literal, NoReturn
 
 from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 from google.rpc import error_details_pb2 as details
 from google.rpc import status_pb2
+
+from a2a_server.protocol.names import (
+    RATE_HEADER,
+    RATE_LIMIT_HEADER,
+    RATE_POLICY_HEADER,
+    RATE_REMAINING_HEADER,
+    RATE_RESET_HEADER,
+)
 
 A2A_DOMAIN = "a2a-protocol.org"
 """`ErrorInfo.domain` of the errors that the protocol names."""
@@ -25,6 +33,12 @@ SERVER_DOMAIN = "a2a-server"
 ErrorCodes = Literal["1.0.1", "1.0.0"]
 """The patch version whose codes are used; checkers built for 1.0.0 expect its codes."""
 
+RATE_HEADERS: Final = {
+    header.lower(): header
+    for header in (RATE_LIMIT_HEADER, RATE_REMAINING_HEADER, RATE_RESET_HEADER, RATE_HEADER, RATE_POLICY_HEADER)
+}
+"""What limited callers are told with every answer, by the names that gRPC metadata has for it (LIMT-04)."""
+
 _A2A_CODES = range(-32009, -32000)
 _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 
@@ -33,6 +47,7 @@ _VERSION = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)?")
 _LONGEST_MESSAGE = 512
 _LONGEST_VIOLATIONS = 2560
 LONGEST_VALUE = 200
+LONGEST_CHALLENGE = 1000  # which names URLs and scopes, and comes without violations
 _LONGEST_DESCRIPTION = 400  # of one violation: the names of all states must fit
 _MOST_VALUES = 5
 _MOST_VIOLATIONS = 100
@@ -71,6 +86,7 @@ class Reason(Enum):
     OVERLOADED = Row(code.RESOURCE_EXHAUSTED, -32052, 429)
     SLOW_READER = Row(code.UNAVAILABLE, -32053, 503)
     DEADLINE_EXCEEDED = Row(code.DEADLINE_EXCEEDED, -32054, 504)
+    QUOTA_EXCEEDED = Row(code.RESOURCE_EXHAUSTED, -32055, 429)  # like OVERLOADED, but waiting does not help
     UNAVAILABLE = Row(code.UNAVAILABLE, -32603, 503)
     INTERNAL = Row(code.INTERNAL, -32603, 500)
     # Faults of JSON-RPC's envelope and of HTTP, found before there is a call.
@@ -132,7 +148,7 @@ class Violation:
 class A2AError(Exception):
     """A refusal or failure with a reason from the catalogue. The client sees `message`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword
         self,
         reason: Reason,
         message: str,
@@ -140,6 +156,7 @@ class A2AError(Exception):
         metadata: Mapping[str, str] | None = None,
         violations: Sequence[Violation] = (),
         retry_after: float | None = None,
+        told: Sequence[tuple[str, str]] = (),
     ) -> None:
         super().__init__(message)
         self.reason = reason
@@ -147,14 +164,19 @@ class A2AError(Exception):
         self.metadata = dict(metadata or {})
         self.violations = tuple(violations)
         self.retry_after = retry_after
+        self.told = told
+        """Headers that go with it; over gRPC, trailing metadata."""
 
 
 def refuse(violations: Sequence[Violation], *, more: bool = False, reason: Reason = Reason.INVALID_PARAMS) -> NoReturn:
     """Raise one error that lists all faults (ERRS-05); `more` = there may be more than these."""
-    count, least = len(violations), "At least " if more else ""
-    head = violations[0]
-    message = f"{head.field}: {head.description}" if count == 1 else f"{least}{count} fields of the request are wrong."
-    raise A2AError(reason, message, violations=violations)
+    raise A2AError(reason, summary(violations, more=more), violations=violations)
+
+
+def summary(violations: Sequence[Violation], *, more: bool = False) -> str:
+    """Say in one sentence what is wrong."""
+    count, least, head = len(violations), "At least " if more else "", violations[0]
+    return f"{head.field}: {head.description}" if count == 1 else f"{least}{count} fields of the request are wrong."
 
 
 def task_not_found(task_id: str, config_id: str = "") -> A2AError:
@@ -211,7 +233,9 @@ def _info(error: A2AError) -> details.ErrorInfo:
     return details.ErrorInfo(
         reason=error.reason.name,
         domain=error.reason.domain,
-        metadata={name: _clip(value, LONGEST_VALUE) for name, value in values},
+        metadata={
+            name: _clip(value, LONGEST_CHALLENGE if name == "challenge" else LONGEST_VALUE) for name, value in values
+        },
     )
 
 

@@ -1,6 +1,6 @@
-"""1.0: ProtoJSON that reads states in all their spellings, and tells where members of 0.3 belong (CONF-26, CONF-54).
+"""The JSON of 1.0: ProtoJSON that reads all spellings of states, and refuses members of 0.3 (CONF-26, CONF-54).
 
-A member of 0.3 is refused where ignoring it would lose what it says (LMAP-03). Others that nobody knows are ignored.
+A member of 0.3 is refused if ignoring it would lose its value (LMAP-03). Other unknown members are ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONTENTS: Final = {"text": {"text"}, "file": {"url", "raw", "file"}, "data": {"
 
 
 def _kind_of_message(message: Mapping[str, object]) -> str:
-    """A `kind` that is right says nothing that the other members do not, and is ignored."""
+    """Ignore a `kind` that is right; refuse one that is wrong."""
     return "" if message[_KIND] == "message" else _wrong(message)
 
 
@@ -41,7 +41,7 @@ def _wrong(value: Mapping[str, object]) -> str:
 
 
 def _blocking(configuration: Mapping[str, object]) -> str:
-    """A member of 0.3 that says the opposite of 1.0's, and is read where the two agree (CONF-82)."""
+    """Refuse `blocking` of 0.3 unless it agrees with `returnImmediately`, which is its opposite (CONF-82)."""
     blocking = configuration[_BLOCKING]
     if blocking is None:
         return ""

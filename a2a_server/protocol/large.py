@@ -1,4 +1,4 @@
-"""Large requests are read in steps, so that none of them holds the event loop for long (spec: LIMT-01, DOOR-04)."""
+"""Reads large requests in steps, so that none of them blocks the event loop for long (spec: LIMT-01, DOOR-04)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 class LargeRequests:
-    """Reads one large request after another, so that many of them together delay others no more than one does."""
+    """Reads one large request after another, so that many of them delay other calls no more than one does."""
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()
 
     async def read(self, steps: Generator[None, None, T]) -> T:
-        """Take the steps. Before each of them and after the last one, everybody else has a turn of the loop."""
+        """Run the steps. Other tasks run before each step and after the last one."""
         async with self._one:
             while True:
                 await asyncio.sleep(0)

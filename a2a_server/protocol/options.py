@@ -6,20 +6,45 @@ import ipaddress
 import json
 import re
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator, AllowInfNan, BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from a2a_server.protocol.names import API_KEY, AUTHORIZATION, CURSOR, IDEMPOTENCY_KEY, TRACE_PARENT, TRACE_STATE
+from a2a_server.protocol.names import (
+    API_KEY,
+    AUTHORIZATION,
+    CURSOR,
+    IDEMPOTENCY_KEY,
+    REQUEST_ID,
+    TRACE_PARENT,
+    TRACE_STATE,
+)
 
 Count = Annotated[int, Ge(1)]
+Bound = Annotated[int, Ge(0)]
+"""0 = no bound."""
 Span = Annotated[float, Ge(0), AllowInfNan(False)]  # noqa: FBT003 - as pydantic has it
 """Seconds. What 0 means is for each setting to say."""
+_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}
+
+
+def seconds_of(value: object) -> object:
+    """Read an age such as 30d. Anything else is left to be judged as a number of seconds."""
+    if not isinstance(value, str) or not (text := value.strip().lower()) or text[-1] not in _UNITS:
+        return value
+    try:
+        return float(text[:-1]) * _UNITS[text[-1]]
+    except ValueError:
+        raise ValueError("must be seconds, or a number with s, m, h, d, w or y, such as 30d") from None
+
+
+Age = Annotated[float, Ge(0), AllowInfNan(False), Le(1e10), BeforeValidator(seconds_of)]  # noqa: FBT003 - as above
+"""Seconds, or text such as 30d."""
 SMALL: Final = 16 * 1024
 """A request of at most so many bytes is read before it is known who calls: it cannot take longer than 10 ms."""
 Seconds = Annotated[float, Gt(0), Le(365 * 24 * 3600)]
@@ -38,9 +63,13 @@ def split(value: object, *, what: str = "names") -> object:
     return tuple(text.strip() for text in value.split(",") if text.strip())
 
 
-def wrong(setting: str, value: object, message: str) -> PydanticCustomError:
-    """Make an error that names another setting than the one being validated, or just this value of it."""
-    return PydanticCustomError("wrong", "{message}", {"message": message, "setting": setting, "value": value})
+def wrong(setting: str, value: object, message: str, *, reads: Sequence[str] = ()) -> PydanticCustomError:
+    """Make an error that names another setting than the one being validated, or just this value of it.
+
+    `reads`: the settings without which nobody can say whether it is one.
+    """
+    context = {"message": message, "setting": setting, "value": value, "reads": reads}
+    return PydanticCustomError("wrong", "{message}", context)
 
 
 def all_are(read: Callable[[str], object], message: str) -> AfterValidator:
@@ -93,7 +122,7 @@ FORWARDED = (
     TRACE_PARENT,
     TRACE_STATE,
     API_KEY,
-    "x-request-id",
+    REQUEST_ID,
 )
 WELL_KNOWN = ("accept", "accept-language", "forwarded", "from", "host", "origin", "referer", "user-agent", "via")
 RESERVED = frozenset(
@@ -117,16 +146,28 @@ _IN_BRACKETS: Final = re.compile(r"\s*\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*\]")
 _PATH: Final = re.compile(r"(?:/(?!\.)[A-Za-z0-9._~-]+)+")
 
 
+class KeyPlace(NamedTuple):
+    """Where HTTP clients send API keys, and nowhere else (AUTN-04)."""
+
+    location: Literal["header", "query", "cookie"]
+    name: str
+
+    @property
+    def metadata(self) -> str:
+        """The metadata that carries them to the server."""
+        return self.name.lower()
+
+
 def path_fault(path: str) -> str:
     """Say why a path cannot be used for the draft; empty if it can."""
-    if not _PATH.fullmatch(path):
-        return "must be a path such as /draft: letters, digits, and - . _ ~ between slashes, none of them at its end"
+    if path != "/" and not _PATH.fullmatch(path):
+        return "must be a path such as /draft, of letters, digits and - . _ ~ between slashes, or the root, /"
     first = first_segment(path)
     return f"/{first} is served already; choose another path, such as /draft" if first in FIXED else ""
 
 
 def first_segment(path: str) -> str:
-    return path.split("/")[1]
+    return path.lstrip("/").partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +176,8 @@ class GatewayOptions:
 
     max_body_bytes: Count = 16 * 1024 * 1024
     """The largest request body. A larger one is answered with 413."""
+    max_lines_bytes: Count = 256 * 1024 * 1024
+    """The largest body of JSON lines, for methods that take a stream of messages. `max_body_bytes` bounds each line."""
     max_url_bytes: Count = 8190
     """The longest path with its query. A longer one is answered with 414."""
     max_header_bytes: Count = 8190
@@ -169,6 +212,9 @@ class GatewayOptions:
     """How many streams one client address may have open at once."""
     streams: Count = 10_000
     """How many streams may be open at once."""
+    hsts: Annotated[int, Ge(0)] = 365 * 24 * 3600
+    """For how many seconds browsers that have called over HTTPS may no longer call this host over plain HTTP
+    (Strict-Transport-Security, RFC 6797). It is said with every answer over HTTPS; 0 = never."""
     card_max_age: Annotated[int, Ge(0)] = 60
     """How many seconds clients may cache the public card."""
     card_form: CardForm = "auto"
@@ -180,14 +226,15 @@ class GatewayOptions:
     profiles: Profiles = ()
     """Other versions to serve: `draft` = the draft between 0.3 and 1.0, at `draft_path`."""
     draft_path: str = "/draft"
-    """The path under which the draft is served."""
+    """The path under which the draft is served; / = at the root, where it takes /v1 if 0.3 is not served."""
     upstream_doors: bool = True
     """Whether the card keeps the other interfaces that the upstream declares, such as its gRPC address."""
     card: str = ""
     """A JSON file with the public card, for upstreams that do not serve theirs over gRPC."""
     cors_origins: Annotated[NameList, all_are(_ORIGIN, _AN_ORIGIN)] = ()
     """Origins whose web pages may call, such as https://console.example, or *. All pages may read the public card.
-    Pages must send credentials in headers; what browsers add by themselves, such as cookies, never counts."""
+    Pages of other origins must send credentials in headers; what browsers add by themselves, such as cookies, never
+    counts for them."""
     hosts: Annotated[NameList, all_are(_HOST, _A_HOST)] = ()
     """Further host names by which clients may call a server that is anonymous or listens on this machine alone, such as
     agents.example, or * for all. It answers to localhost, its own address and the host of `public_url` anyway. Others
@@ -216,13 +263,21 @@ class LegacyOptions:
     where a missing value cannot be told from false."""
     raw_files: bool = False
     """Whether the bytes of files are sent as they are, as JavaScript's clients expect. Other clients expect base64."""
+    input_request_members: Literal["asked", "always"] = "asked"
+    """Who gets `inputRequest` and parts of tools as members of 0.3's JSON: `asked` = clients that use them or ask for
+    them; `always` = all of them, webhooks included. Others get the extension."""
     grpc_urls: bool = False
     """Whether 0.3 cards put http:// or https:// before the address of the gRPC door, as the text of 0.3 prescribes. The
     SDKs dial what they read as it stands, and need the bare address."""
 
     @property
-    def wait_unasked(self) -> bool:
-        """Whether a send over gRPC waits that has no configuration."""
+    def writes_members(self) -> bool:
+        """Whether all clients of 0.3 get the extra members for input requests and tool parts (XTRA-01)."""
+        return self.input_request_members == "always"
+
+    @property
+    def waits_by_default(self) -> bool:
+        """Whether a send over gRPC without a configuration waits."""
         return self.wait == "always"
 
 

@@ -1,4 +1,4 @@
-"""What all spellings share, and the words for states and roles (spec: CONF-26, LOLD-04).
+"""The parts that all spellings share, and the spellings of states and roles (spec: CONF-26, LOLD-04).
 
 Tables name types and fields in full: `lf.a2a.v1` is 1.0, `a2a.v1` is 0.3.
 """
@@ -17,11 +17,11 @@ from a2a_server.protocol.codec.dialect import Spellings, is_required
 from a2a_server.protocol.codec.scalars import EnumNames, EnumNumbers
 
 Foreign = Mapping[str, Mapping[str, str]]
-"""By type: members, and what to say of them."""
+"""Members that are refused, by type, with the text of the error."""
 
 
 def is_required_by_1_0(field: FieldDescriptor) -> bool:
-    """Whether 1.0 requires this field, or that of the same name in its type of the same name. 0.3 marks hardly any."""
+    """Whether 1.0 requires this field, or its counterpart in 1.0. The proto of 0.3 hardly marks required fields."""
     kind = pb.DESCRIPTOR.message_types_by_name.get(field.containing_type.name) if field.containing_type else None
     same = kind.fields_by_name.get(field.name) if kind else None
     return same is not None and is_required(same)
@@ -32,7 +32,7 @@ def snake(name: str) -> str:
 
 
 def texts(told: str, **names: str) -> dict[str, str]:
-    """What to say of each name, in either case."""
+    """Return the error text for each name, in camelCase and snake_case."""
     said = {name: told.format(right) for name, right in names.items()}
     return said | {snake(name): text for name, text in said.items()}
 

@@ -1,107 +1,69 @@
 """The composition root: settings → adapters → core → doors. Nothing else imports adapters or the gateway.
 
-1. `Doors.take` takes the ports, so that the card can name them; nobody answers yet.
-2. `parts` makes what settings alone describe: store, authenticator, rules, webhooks.
+1. `Doors.take` (`doors`) takes the ports, so that the card can name them; nobody answers yet.
+2. `parts` makes what settings alone describe: store, rules, webhooks. `lifespan` opens what the agent needs, `journal`
+   the access log and the audit, and `authentication` makes what knows the callers.
 3. `core_of` puts the operations together, and starting them takes up what an earlier process left.
 4. The pipeline joins steps and operations, and `Doors.open` lets calls in.
-5. `Server.close` drains: no new calls, turns end, streams deliver what is pending, doors close.
+5. `Server.leave` lets clients go over to other processes on the same ports, if there are any.
+6. `Server.close` drains: no new calls, turns end, streams deliver what is pending, doors close, then the agent.
 
-`running` does all of that for a server; `relaying` runs a gateway alone in front of servers elsewhere.
+`running` does all of that for a server. `relaying` (`gateway`) runs a gateway alone in front of servers elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import structlog
-from aiohttp import web
 from grpc.aio import ServerInterceptor
 
-from a2a_gateway.app import STREAM_SLOTS, create_app
-from a2a_gateway.cards.agent_card import Legacy
-from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
-from a2a_gateway.channel import ChannelUpstream, UnusableOptions
-from a2a_gateway.dispatcher import GatewayConfig
-from a2a_gateway.http.server import Drainable, HttpDoor
-from a2a_gateway.upstream import Upstream
+from a2a_gateway.cards.card_file import read_card
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.defaults import LocalWakeups, SystemClock
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
+from a2a_server.ports.journal import Audit
 from a2a_server.ports.store import Store
+from a2a_server.ports.wakeups import Wakeups
+from a2a_server.serve import start_warnings
+from a2a_server.serve.authentication import authenticator_of
+from a2a_server.serve.doors import LAST_ITEMS, Doors, base_of, interfaces_at, issuer_of, keep_tls
+from a2a_server.serve.gateway import UNUSABLE, relaying
+from a2a_server.serve.journal import access_log, auditing
+from a2a_server.serve.lifespan import AgentLife
 from a2a_server.serve.parts import (
-    authenticator_of,
-    base_of,
+    access_steps,
+    clock_of,
     delivery_of,
-    documents_of,
-    hosts_of,
-    interfaces_at,
-    issuer_of,
+    key_store_of,
+    limits_of,
     log_internal,
-    old_servicer_of,
+    rates_of,
+    replicas_of,
     rules_of,
+    signing_below,
     store_of,
+    wakeups_of,
 )
 from a2a_server.serve.watchdog import Watchdog
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address
-from a2a_server.transport.certificates import PemFile, authorities, identity, server_context
-from a2a_server.transport.grpc.server import GrpcDoor
-from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.local import LocalUpstream
 from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import standard
 
-LAST_ITEMS = 1.0
-"""How long streams may take to deliver what was pending when the core had drained."""
+__all__ = ["UNUSABLE", "Server", "read_card", "relaying", "running"]
+
+_SECONDS_BETWEEN_LOOKS = 0.1
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
-    """The doors with their ports taken, so that these are known before the card is written; nobody answers yet."""
-
-    grpc: GrpcDoor
-    grpc_at: Address
-    http: HttpDoor | None = None
-    http_at: Address | None = None
-
-    @classmethod
-    def take(cls, settings: Settings, stack: AsyncExitStack, interceptors: Sequence[ServerInterceptor] = ()) -> Doors:
-        grpc = GrpcDoor(settings.transport, settings.tls, interceptors)
-        stack.push_async_callback(grpc.stop, None)
-        grpc_at = grpc.listen(Address.parse(settings.grpc))
-        http, http_at = take_http(settings, stack) if settings.http else (None, None)
-        return cls(grpc=grpc, grpc_at=grpc_at, http=http, http_at=http_at)
-
-    async def open(self, settings: Settings, pipeline: Pipeline, upstream: LocalUpstream) -> None:
-        """Answer calls."""
-        servicer = Servicer(pipeline, settings.error_codes, peer_names=bool(settings.tls.client_ca))
-        await self.grpc.serve(servicer, legacy=old_servicer_of(settings, pipeline))
-        if self.http is not None and self.http_at is not None:
-            config = config_of(settings, self.http_at, anonymous=not settings.auth.credentials)
-            await self.http.open(create_app(upstream, config))
-
-    async def close(self) -> None:
-        if self.http is not None:
-            await self.http.close()
-        await self.grpc.stop(LAST_ITEMS)
-
-
-def take_http(settings: Settings, stack: AsyncExitStack) -> tuple[HttpDoor, Address]:
-    at = Address.parse(settings.http)
-    tls = server_context(settings.tls)  # first, because it may fail
-    door = HttpDoor(at.listen("http"), settings.gateway, tls)
-    stack.push_async_callback(door.close)
-    return door, Address(at.host, door.port)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,13 +92,24 @@ class Server:
             return
         self.drained = True
         log.info("server.draining", streams=self.pipeline.streams.count)
-        self.pipeline.draining = True
+        self.pipeline.leaving = True
         await self.doors.grpc.refuse_health()
+        await asyncio.sleep(self.core.services.limits.drain_delay)
+        self.pipeline.draining = True
         if self.doors.http is not None:
             self.doors.http.drain()
         await self.core.drain()
         await self.pipeline.streams.settle(LAST_ITEMS)
         self.pipeline.streams.end_all()
+
+    async def leave(self, seconds: float) -> None:
+        """Let clients go over to other processes on the same ports, and turns end, for so long (OPER-07)."""
+        log.info("server.leaving", seconds=seconds)
+        await self.doors.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(self.core.live_turns) or await self.doors.is_connected():  # noqa: ASYNC110 - gRPC does not tell
+                    await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
 
     async def close(self) -> None:
         await self.drain()
@@ -144,26 +117,48 @@ class Server:
 
 
 @asynccontextmanager
-async def running(
-    settings: Settings, agent: AgentPort, *, steps: Sequence[Step] = (), interceptors: Sequence[ServerInterceptor] = ()
+async def running(  # noqa: PLR0913 - what an embedding program may set, by keyword
+    settings: Settings,
+    agent: AgentPort,
+    *,
+    steps: Sequence[Step] = (),
+    interceptors: Sequence[ServerInterceptor] = (),
+    reread: asyncio.Event | None = None,
+    worker: int = 0,
 ) -> AsyncIterator[Server]:
     """Serve an agent for as long as the context lasts, then drain and close everything.
 
     `steps` run for every call after the standard ones; `interceptors` are those of grpc.aio, for every gRPC call.
+    Setting `reread` has the files of TLS read again. A `worker` shares its ports with others, and has a
+    number.
     """
     async with AsyncExitStack() as stack:
-        doors = Doors.take(settings, stack, interceptors)
+        doors = Doors.take(settings, stack, interceptors, shared=worker > 0)
         store = store_of(settings)
         await store.open()
         stack.push_async_callback(store.close)
-        authenticator = authenticator_of(settings)
-        core = core_of(settings, agent, store, doors, authenticator.card)
+        life = AgentLife(agent, settings.limits.drain_grace)
+        stack.push_async_callback(life.close)
+        agent = await life.open()
+        base = base_of(settings, doors.http_at) if doors.http_at else settings.public_url
+        access = stack.enter_context(access_log(settings.log, worker))
+        audit = await stack.enter_async_context(auditing(settings.audit))
+        revoked = doors.tls.fault if doors.tls is not None and settings.tls.crl else None
+        keys = key_store_of(settings, store)
+        authenticator = await authenticator_of(settings, stack, base=base, keys=keys, revoked=revoked)
+        wakeups = await wakeups_of(settings, store, stack)
+        core = core_of(settings, agent, store, wakeups, doors, authenticator.card, audit)
         await core.start()
-        taken = (*standard(authenticator, rules_of(settings, core.card)), *steps)
+        checks = access_steps(settings, agent, stack)
+        rules = rules_of(settings, core.card, rates_of(settings, store, stack))
+        taken = (*standard(authenticator, rules), *checks, *steps)
         streams = OpenStreams(**asdict(settings.streams))
-        pipeline = Pipeline(core.operations, taken, streams, max_values=settings.transport.max_values)
+        pipeline = Pipeline(
+            core.operations, taken, streams, max_values=settings.transport.max_values, audit=audit, access=access
+        )
         upstream = LocalUpstream(pipeline, store)
-        await doors.open(settings, pipeline, upstream)
+        await doors.open(settings, pipeline, upstream, audit)
+        keep_tls(doors.tls, stack, reread)
         health = asyncio.ensure_future(doors.grpc.keep_health(upstream.ready))
         stack.callback(health.cancel)
         watchdog = Watchdog(settings.loop_block_warning)
@@ -173,24 +168,29 @@ async def running(
         stack.push_async_callback(pipeline.streams.close)
         server = Server(card=core.card, pipeline=pipeline, core=core, doors=doors)
         stack.push_async_callback(server.close)
-        log.info(
-            "server.started",
-            grpc=str(server.grpc),
-            http=str(server.http or ""),
-            agent=server.card.name,
-            store=settings.store,
-        )
+        stack.callback(life.draining)
+        start_warnings.warn(settings)
+        at = {"grpc": str(server.grpc), "http": str(server.http or "")}
+        log.info("server.started", **at, agent=server.card.name, store=settings.store_name)
         yield server
 
 
-def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, security: CardSecurity) -> Core:
+def core_of(  # noqa: PLR0913, PLR0917 - what a server has by now
+    settings: Settings,
+    agent: AgentPort,
+    store: Store,
+    wakeups: Wakeups,
+    doors: Doors,
+    security: CardSecurity,
+    audit: Audit | None,
+) -> Core:
     base = base_of(settings, doors.http_at) if doors.http_at else ""
-    clock = SystemClock()
+    clock = clock_of(settings, store)
     delivery = delivery_of(settings, clock, issuer_of(settings, base, doors.grpc_at))
     return Core(
         agent=agent,
         store=store,
-        wakeups=LocalWakeups(),
+        wakeups=wakeups,
         clock=clock,
         cards=CardBook(
             agent,
@@ -199,66 +199,15 @@ def core_of(settings: Settings, agent: AgentPort, store: Store, doors: Doors, se
             push_notifications=delivery is not None,
             replay=settings.replay_extension,
             input_requests=settings.input_request_extension,
+            sign=signing_below(settings, base),
         ),
-        limits=settings.limits,
+        limits=limits_of(settings),
+        ages=settings.retention,
         observers=[log_internal],
         keep_open_on_input=settings.keep_streams_open_on_input,
         answer_by_reference=settings.answer_by_reference,
         delivery=delivery,
+        audit=audit,
+        replicas=replicas_of(settings, store),
+        session_seconds=settings.postgresql.session,
     )
-
-
-@asynccontextmanager
-async def relaying(settings: Settings) -> AsyncIterator[Address]:
-    """Run the gateway alone, in front of servers elsewhere; yields where it listens."""
-    async with AsyncExitStack() as stack:
-        door, address = take_http(settings, stack)
-        channel = channel_of(settings)
-        stack.push_async_callback(channel.close)
-        upstream = Drainable(upstream_of(settings, channel))
-        app = create_app(upstream, config_of(settings, address, anonymous=False))  # the upstream says who may call
-        await door.open(app)
-        stack.push_async_callback(leave, door, app, upstream, settings.limits.drain_grace)
-        log.info("gateway.started", http=str(address), upstream=settings.upstream.addresses)
-        yield address
-
-
-async def leave(door: HttpDoor, app: web.Application, upstream: Drainable, grace: float) -> None:
-    """Let unary calls through a gateway end; when its channels are closed afterwards, streams are told to come back."""
-    log.info("gateway.draining", streams=app[STREAM_SLOTS].count)
-    door.drain()
-    await upstream.drain(grace)
-
-
-def config_of(settings: Settings, address: Address, *, anonymous: bool) -> GatewayConfig:
-    keys = (settings.auth.api_key_header,) if settings.auth.api_keys else ()
-    options = replace(settings.gateway, forward_headers=(*settings.gateway.forward_headers, *keys))
-    return GatewayConfig(
-        base=base_of(settings, address),
-        public_url=settings.public_url,
-        options=options,
-        codes=settings.error_codes,
-        legacy_cards=Legacy(settings.legacy) if settings.legacy.enabled else None,
-        tenants=bool(settings.tenants),
-        hosts=hosts_of(settings, address, anonymous=anonymous),
-        documents=documents_of(settings),
-    )
-
-
-UNUSABLE = (UnusableOptions, CardFileError)
-"""What stops a gateway from starting, beside ports."""
-
-
-def channel_of(settings: Settings) -> ChannelUpstream:
-    """The way to the servers, with its files checked: gRPC would take any, and then reach nobody."""
-    options = settings.upstream
-    if options.ca:
-        authorities(PemFile("upstream.ca", options.ca))
-    if options.cert and options.key:
-        identity(PemFile("upstream.cert", options.cert), PemFile("upstream.key", options.key))
-    return ChannelUpstream(options, keep_open_on_input=settings.keep_streams_open_on_input)
-
-
-def upstream_of(settings: Settings, channel: ChannelUpstream) -> Upstream:
-    path = settings.gateway.card
-    return WithCard(channel, read_card(path)) if path else channel

@@ -1,114 +1,34 @@
-"""Sections of the settings that check themselves: callers and webhooks (spec: GATE-01, AUTN-04, CAPA-02, SSRF-03)."""
+"""What the sections of the settings have in common, and the section about webhooks (spec: CAPA-02, SSRF-03)."""
 
 from __future__ import annotations
 
 import json
-import re
-import tomllib
+from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from ipaddress import IPv6Network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    field_validator,
-    model_validator,
-)
+from annotated_types import Ge, Gt, Le
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 from pydantic.dataclasses import dataclass
 
 from a2a_server.domain.hosts import NAT64_LENGTHS, Addresses, HostList
+from a2a_server.domain.slots import SLOTS, slots_in, slots_text
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.push.push_options import Patience
-from a2a_server.protocol.names import API_KEY
-from a2a_server.protocol.options import NameList, Networks, all_are, network_of, split, wrong
-from a2a_server.transport.certificates import certificates_fault
+from a2a_server.protocol.card_doors import CardOptions
+from a2a_server.protocol.options import NameList, Networks, all_are, network_of, split
+from a2a_server.transport.address import Address
+from a2a_server.transport.tls.certificates import certificates_fault
 
-_HASH = re.compile("sha256:[0-9a-f]{64}").fullmatch
 _FILE = "file:"
-
-
-def _listed(value: object) -> object:
-    """Read credentials as an environment variable spells them: a JSON array of objects."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        raise ValueError('must be a JSON array such as [{"owner": "ann", "hash": "sha256:…"}]') from None
 
 
 class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Credential(Section):
-    """One caller's token or API key, as its hash; `a2ad token` makes both."""
-
-    owner: str = Field(min_length=1)
-    """The owner whose tasks this caller sees."""
-    hash: SecretStr
-    """`sha256:` and the SHA-256 of the secret in hexadecimal digits."""
-    tenant: str = ""
-    """The tenant that the caller is bound to; empty = any."""
-    extended_card: bool = False
-    """Whether the caller may read the extended agent card."""
-
-    @field_validator("hash")
-    @classmethod
-    def _is_a_hash(cls, value: SecretStr) -> SecretStr:
-        if not _HASH(value.get_secret_value()):
-            raise ValueError("must be the sha256:… line that `a2ad token` prints, never the secret itself")
-        return value
-
-    @property
-    def digest(self) -> bytes:
-        return bytes.fromhex(self.hash.get_secret_value().partition(":")[2])
-
-
-CredentialList = Annotated[tuple[Credential, ...], BeforeValidator(_listed)]
-
-
-class CredentialLists(Section):
-    """What a file of credentials holds."""
-
-    tokens: CredentialList = ()
-    """Bearer tokens."""
-    api_keys: CredentialList = ()
-    """API keys."""
-
-
-class Auth(CredentialLists):
-    """Who may call. Without credentials all callers are one anonymous owner."""
-
-    api_key_header: str = Field(default=API_KEY, pattern=r"^[A-Za-z0-9_-]+$")
-    """The header, or gRPC metadata, in which API keys are sent."""
-    tokens_file: str = ""
-    """A TOML file with more `[[tokens]]` and `[[api_keys]]`, to keep them out of the settings file."""
-
-    @model_validator(mode="after")
-    def _with_file(self) -> Self:
-        if not self.tokens_file:
-            return self
-        try:
-            found = CredentialLists.model_validate(tomllib.loads(Path(self.tokens_file).read_text("utf-8")))
-        except OSError as error:
-            raise wrong("auth.tokens_file", self.tokens_file, f"cannot be read: {error.strerror}") from None
-        except ValueError:
-            message = "must be a TOML file of [[tokens]] and [[api_keys]] with owner and hash"
-            raise wrong("auth.tokens_file", self.tokens_file, message) from None
-        both = {"tokens": self.tokens + found.tokens, "api_keys": self.api_keys + found.api_keys, "tokens_file": ""}
-        return self.model_copy(update=both)
-
-    @property
-    def credentials(self) -> tuple[Credential, ...]:
-        return self.tokens + self.api_keys
 
 
 def _prefix(text: str) -> IPv6Network | None:
@@ -131,7 +51,52 @@ Prefixes = Annotated[
     NameList, all_are(_prefix, "must be IPv6 prefixes of 32, 40, 48, 56, 64 or 96 bits: 2001:db8:64::/96")
 ]
 Ports = Annotated[NameList, _checked(ports_of)]
-Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys"))]
+
+
+def _from_files(keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    return tuple(read_secret(key.get_secret_value()) for key in keys)
+
+
+Keys = Annotated[tuple[SecretStr, ...], BeforeValidator(partial(split, what="keys")), AfterValidator(_from_files)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card(CardOptions):
+    """The agent card."""
+
+    file: str = ""
+    """A JSON file with the card of an `AgentExecutor` of the official SDK. Without it the card is taken from the
+    executor's module, or made from its name and its docstring."""
+    signing_keys: Keys = ()
+    """Keys as PEM or JWK, or file:PATH: EC on P-256 (ES256), RSA (RS256) or Ed25519 (EdDSA). Private keys sign the
+    card, all are published; none = the card is not signed."""
+
+
+def _holds_certificates(value: str) -> str:
+    try:
+        fault = certificates_fault(Path(value).read_bytes()) if value else ""
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    if fault:
+        raise ValueError(fault)
+    return value
+
+
+TrustFile = Annotated[str, AfterValidator(_holds_certificates)]
+
+
+def tables(sample: str) -> Callable[[object], object]:
+    """Read tables as an environment variable spells them: a JSON array of objects."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise ValueError(f"must be a JSON array such as {sample}") from None
+
+    return read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,24 +133,8 @@ class Push(Patience):
     all of them decrypt; none = they are stored in the clear."""
     challenge: bool = False
     """Whether a receiver must echo a token before its config is accepted."""
-    trust: str = ""
+    trust: TrustFile = ""
     """A PEM file with authorities that receivers' certificates may come from, in addition to the system's."""
-
-    @field_validator("signing_keys", "secret_keys")
-    @classmethod
-    def _from_files(cls, value: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        return tuple(SecretStr(_read(key.get_secret_value())) for key in value)
-
-    @field_validator("trust")
-    @classmethod
-    def _holds_certificates(cls, value: str) -> str:
-        try:
-            fault = certificates_fault(Path(value).read_bytes()) if value else ""
-        except OSError as error:
-            raise ValueError(f"cannot be read: {error.strerror}") from None
-        if fault:
-            raise ValueError(fault)
-        return value
 
     @property
     def policy(self) -> Policy:
@@ -200,12 +149,142 @@ class Push(Patience):
         )
 
 
-def _read(text: str) -> str:
+Seconds = Annotated[float, Gt(0), Le(600)]
+
+
+Listening = Annotated[str, AfterValidator(lambda value: str(Address.parse(value)))]
+
+
+def _reachable(value: str) -> str:
+    with suppress(ValueError):
+        if not value or Address.parse(value).port:
+            return value
+    raise ValueError("must be HOST:PORT at which other servers reach this one, such as 10.0.0.7:50052")
+
+
+def _postgres_url(text: str) -> str:
+    if text and not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("must be postgresql://USER@HOST/DATABASE")
+    return text
+
+
+def _slots(text: str) -> str:
+    slots_in(text)
+    return text
+
+
+def _same_scheme(url: str) -> str:
+    return url.replace("postgres://", "postgresql://", 1) if url.startswith("postgres://") else url
+
+
+class ShardTable(Section):
+    """One of several databases that are the store together, each with a part of the 4,096 slots."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    """What `a2ad db shards` calls it."""
+    dsn: Annotated[str, AfterValidator(_postgres_url), AfterValidator(_same_scheme)] = Field(min_length=1)
+    """URL of the database. One of them is `store`: it has sessions and API keys, too."""
+    slots: Annotated[str, AfterValidator(_slots)] = ""
+    """The slots that it gets when the store is made, such as 0-2047. Later the databases themselves know their slots,
+    and `a2ad db shards move` moves them."""
+
+
+class Postgresql(Section):
+    """The connections to the store, if it is a PostgreSQL database. Times are seconds."""
+
+    password: SecretStr = SecretStr("")
+    """The password, or file:PATH; empty = what the URL, PGPASSWORD or ~/.pgpass says."""
+    connections: Annotated[int, Ge(2), Le(1000)] = 10
+    """How many connections one server may have open, beside one for wake-ups."""
+    connect_timeout: Seconds = 5.0
+    """How long it may take to connect."""
+    command_timeout: Seconds = 10.0
+    """How long one statement may take."""
+    patience: Seconds = 3.0
+    """How long a call is tried again, when the database is away or has too much to do, before it is refused as
+    UNAVAILABLE."""
+    prepared_statements: bool = True
+    """Whether statements are prepared once per connection. `false` is for PgBouncer before 1.21, or with
+    max_prepared_statements = 0, and costs about as much again."""
+    session: Annotated[float, Ge(2), Le(600)] = 10.0
+    """How long the other servers on the database wait for one that says nothing, before they take its turns over."""
+    wakeup_dsn: Annotated[str, AfterValidator(_postgres_url)] = ""
+    """URL of the same database without a pooler in between, for wake-ups; empty = `store`. Where wake-ups are lost,
+    servers notice what others write within a quarter of a second."""
+    shards: Annotated[
+        tuple[ShardTable, ...], BeforeValidator(tables('[{"name": "a", "dsn": "postgresql://…", "slots": "0-4095"}]'))
+    ] = ()
+    """Several databases that are the store together, as tables `[[postgresql.shards]]`; none = `store` alone."""
+
+    @field_validator("password")
+    @classmethod
+    def _from_file(cls, value: SecretStr) -> SecretStr:
+        return read_secret(value.get_secret_value())
+
+    @field_validator("shards")
+    @classmethod
+    def _whole(cls, shards: tuple[ShardTable, ...]) -> tuple[ShardTable, ...]:
+        for field in ("name", "dsn"):
+            if len({getattr(shard, field) for shard in shards}) < len(shards):
+                raise ValueError(f"each must have a {field} of its own")
+        places = Counter(slot for shard in shards for slot in slots_in(shard.slots))
+        if twice := slots_text(slot for slot, times in places.items() if times > 1):
+            raise ValueError(f"the slots {twice} are in several databases")
+        if shards and (missing := slots_text(set(range(SLOTS)) - places.keys())):
+            raise ValueError(f"the slots {missing} are in no database")
+        return shards
+
+
+_SHORTEST_SHARED_KEY = 32
+
+
+class PeerOptions(Section):
+    """The port at which other servers on the same database reach this one, where `wakeups` is `peers`."""
+
+    listen: Listening = "127.0.0.1:0"
+    """Where this server listens for the others. With port 0 the system chooses a port. Beyond loopback it needs
+    `shared_key`, or `cert`, `key` and `ca`."""
+    advertise: Annotated[str, AfterValidator(_reachable)] = ""
+    """HOST:PORT at which the others reach it; empty = where it listens."""
+    shared_key: SecretStr = SecretStr("")
+    """A secret of at least 32 characters that all servers have, or file:PATH. Certificates for both sides are made from
+    it."""
+    cert: str = ""
+    """A PEM file with this server's certificate, for both sides of connections."""
+    key: str = ""
+    """A PEM file with its private key."""
+    ca: str = ""
+    """A PEM file with the authority of all servers' certificates. Whoever has one of its certificates can read what is
+    said in tasks, so it must sign nothing else."""
+    server_name: str = ""
+    """The name in the certificates of all servers, if it differs from those in their addresses. Then certificates
+    without it are refused."""
+
+    @field_validator("shared_key")
+    @classmethod
+    def _long_enough(cls, value: SecretStr) -> SecretStr:
+        secret = read_secret(value.get_secret_value())
+        if 0 < len(secret.get_secret_value()) < _SHORTEST_SHARED_KEY:
+            raise ValueError(
+                f"must have at least {_SHORTEST_SHARED_KEY} characters; make one with: openssl rand -base64 32"
+            )
+        return secret
+
+
+class FileSecret(SecretStr):
+    """A secret that was read from a file."""
+
+    def __init__(self, secret: str, path: str) -> None:
+        super().__init__(secret)
+        self.path = path
+
+
+def read_secret(text: str) -> SecretStr:
     """The text itself, or that of the file which it names."""
     if not text.startswith(_FILE):
-        return text
+        return SecretStr(text)
     path = text.removeprefix(_FILE)
     try:
-        return Path(path).read_text("utf-8").strip()
+        return FileSecret(Path(path).read_text("utf-8").strip(), path)
     except (OSError, UnicodeDecodeError):
         raise ValueError(f"the file {path!r} cannot be read") from None

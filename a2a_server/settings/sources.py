@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import reduce
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from a2a_server.ports.store import store_name
 from a2a_server.settings.model import Settings
 
 PREFIX = "A2A_"
@@ -27,6 +30,11 @@ Tree = dict[str, Any]
 class SettingsError(Exception):
     """The settings are invalid; the message has one line per fault."""
 
+    def __init__(self, faults: Iterable[str], *, log_format: object) -> None:
+        super().__init__("\n".join(faults))
+        self.log_format = log_format
+        """The value of `log.format`, valid or not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -36,24 +44,105 @@ class Loaded:
     sources: Mapping[str, str]
 
 
-def load(flags: Mapping[str, Any] | None = None, *, config: str | None = None) -> Loaded:
-    """Read all sources, or raise `SettingsError` with everything that is wrong."""
-    path, name = _config_path(config)
-    layers: list[tuple[Mapping[str, Any], str]] = [
-        (dict(_leaves(flags or {})), "flag"),
-        (_environment(), "environment"),
-        (_file(path, name) if path else {}, f"file {path}"),
-    ]
-    merged: Tree = {}
-    sources: dict[str, str] = {}
-    for values, source in reversed(layers):
-        for setting, value in values.items():
-            put(merged, setting, value)
-            sources[setting] = source
-    try:
-        return Loaded(Settings(**merged), sources)
-    except ValidationError as error:
-        raise SettingsError("\n".join(_line(fault, sources) for fault in error.errors())) from None
+def load(
+    flags: Mapping[str, Any] | None = None, *, config: str | None = None, needed: Mapping[str, str] | None = None
+) -> Loaded:
+    """Read all sources, or raise `SettingsError` with everything that is wrong.
+
+    `needed`: settings that may not be empty, and what to say if they are.
+    """
+    reading = Reading()
+    reading.file(config)
+    reading.environment()
+    for name, value in _leaves(flags or {}, known()):
+        reading.take(name, value, "flag")
+    log_format = reading.values.get("log", {}).get("format")
+    settings = reading.settled(needed or {})
+    if settings is None or reading.faults:
+        raise SettingsError(reading.faults, log_format=log_format)
+    return Loaded(settings, reading.sources)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What the sources say, each overriding those before, and what is wrong with it."""
+
+    values: Tree = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def take(self, name: str, value: object, source: str) -> None:
+        put(self.values, name, value)
+        self.sources = {each: said for each, said in self.sources.items() if not each.startswith(f"{name}.")}
+        self.sources[name] = source
+
+    def file(self, config: str | None) -> None:
+        path, named = _config_path(config)
+        if path is None:
+            return
+        try:
+            text = path.read_text("utf-8")
+            tree = tomllib.loads(text)
+        except OSError as error:
+            self.faults.append(f"{named}: cannot be read: {error.strerror}")
+        except ValueError as error:
+            self.faults.append(f"{named}: is not TOML: {error}")
+        else:
+            self._file(path, tree, _lines(text))
+
+    def _file(self, path: Path, tree: Tree, lines: Mapping[str, int]) -> None:
+        names, tables = known(), {name for name, _ in sections()}
+        for name, value in _leaves(tree, names):
+            line = lines[_closest(name, lines)]
+            if name in names:
+                self.take(name, value, f"file {path}, line {line}")
+                self.sources |= {n: f"file {path}, line {at}" for n, at in lines.items() if n.startswith(f"{name}.")}
+            elif name not in tables:
+                self.faults.append(f"{path}, line {line}: unknown setting {name}{_nearest(name, [*names, *tables])}")
+            elif value != {}:
+                self.faults.append(f"{path}, line {line}: {name} must be a table: [{name}]")
+
+    def environment(self) -> None:
+        names = {PREFIX + name.replace(".", "__").upper(): name for name in known()}
+        for variable, value in sorted(os.environ.items()):
+            if (name := names.get(variable.upper())) is not None:
+                self.take(name, value, f"environment {variable}")
+            elif variable.startswith(PREFIX) and variable != CONFIG:
+                self.faults.append(f"unknown variable {variable}{_nearest(variable, names)}")
+
+    def settled(self, needed: Mapping[str, str]) -> Settings | None:
+        """Make the settings. Those that are wrong are left out, to see what is wrong with the others."""
+        left_out: set[str] = set()
+        while True:
+            try:
+                settings = Settings(**self.values)
+            except ValidationError as error:
+                found = error.errors()
+            else:
+                missing = [name for name in needed if not (attrgetter(name)(settings) or name in left_out)]
+                self.faults += [f"{name}: {needed[name]}" for name in missing]
+                return settings
+            self.faults += [_line(fault, self.sources) for fault in found if not _depends(fault, left_out)]
+            names = {_name(fault) for fault in found if fault["loc"]}
+            if not [name for name in names if _left_out(self.values, name)]:
+                return None  # what they say together is wrong, which is seen last
+            left_out |= names
+
+
+def _depends(fault: ErrorDetails, names: Iterable[str]) -> bool:
+    """Whether a fault may have no other cause than settings that were left out."""
+    reads = fault.get("ctx", {}).get("reads", ())
+    return any(f"{name}.".startswith(f"{read}.") for name in names for read in reads)
+
+
+def _left_out(tree: Tree, name: str) -> bool:
+    """Remove the setting that a fault names, or the one whose value has the fault."""
+    step, _, rest = name.partition(".")
+    if rest and isinstance(inside := tree.get(step), dict):
+        return _left_out(inside, rest)
+    there = step in tree
+    tree.pop(step, None)
+    return there
 
 
 def known() -> list[str]:
@@ -64,17 +153,24 @@ def known() -> list[str]:
 def sections() -> Iterator[tuple[str, type]]:
     """Yield the settings' tables, the nameless one first."""
     yield "", Settings
-    for name, field in Settings.model_fields.items():
-        if _is_section(field.annotation):
-            yield name, cast("type", field.annotation)
+    yield from _inside(Settings)
+
+
+def _inside(model: type, prefix: str = "") -> Iterator[tuple[str, type]]:
+    found = model.model_fields.items() if issubclass(model, BaseModel) else ()
+    for name, said in found:
+        if _is_section(said.annotation):
+            inner = cast("type", said.annotation)
+            yield prefix + name, inner
+            yield from _inside(inner, f"{prefix}{name}.")
 
 
 def members(model: type) -> list[str]:
     """List the settings of a table, without the tables inside it."""
     if is_dataclass(model):
-        return [field.name for field in fields(model)]
+        return [each.name for each in fields(model)]
     model_fields = cast("type[BaseModel]", model).model_fields
-    return [name for name, field in model_fields.items() if not _is_section(field.annotation)]
+    return [name for name, said in model_fields.items() if not _is_section(said.annotation)]
 
 
 def _is_section(kind: object) -> bool:
@@ -86,13 +182,14 @@ def put(tree: Tree, name: str, value: object) -> None:
     reduce(lambda table, key: table.setdefault(key, {}), tables, tree)[last] = value
 
 
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield dotted names and values; lists are values."""
+def _leaves(tree: Mapping[str, Any], names: Container[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield dotted names and values; lists are values, and so is whatever stands where a setting should."""
     for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{key}.")
+        name = prefix + key
+        if value and isinstance(value, dict) and name not in names:
+            yield from _leaves(value, names, f"{name}.")
         else:
-            yield prefix + key, value
+            yield name, value
 
 
 def _config_path(config: str | None) -> tuple[Path | None, str]:
@@ -104,25 +201,32 @@ def _config_path(config: str | None) -> tuple[Path | None, str]:
     return default if default.is_file() else None, DEFAULT_FILE
 
 
-def _file(path: Path, name: str) -> Mapping[str, Any]:
-    try:
-        values = dict(_leaves(tomllib.loads(path.read_text("utf-8"))))
-    except OSError as error:
-        raise SettingsError(f"{name}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise SettingsError(f"{name}: is not TOML: {error}") from None
-    names = known()
-    if unknown := [name for name in values if name not in names]:
-        raise SettingsError("\n".join(f"{path}: unknown setting {name}{_nearest(name, names)}" for name in unknown))
-    return values
+def _lines(text: str) -> Mapping[str, int]:
+    """The line on which each table and each setting of a file begins; under the empty name, the one for all others."""
+    found = {"": 1}
+    table, entries = "", Counter[str]()
+    for number, line in enumerate(text.split("\n"), 1):
+        if head := _TABLE.match(line):
+            table = head[2]
+            found.setdefault(table, number)
+            if head[1] == "[[":
+                entries[table] += 1
+                table = f"{table}.{entries[table] - 1}"
+                found[table] = number
+        elif key := _KEY.match(line):
+            found.setdefault(f"{table}.{key[1]}".removeprefix("."), number)
+    return found
 
 
-def _environment() -> Mapping[str, str]:
-    names = {PREFIX + name.replace(".", "__").upper(): name for name in known()}
-    found = [name for name in os.environ if name.startswith(PREFIX) and name != CONFIG]
-    if unknown := [name for name in found if name not in names]:
-        raise SettingsError("\n".join(f"unknown variable {name}{_nearest(name, names)}" for name in sorted(unknown)))
-    return {names[name.upper()]: value for name, value in os.environ.items() if name.upper() in names}
+_TABLE = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
+_KEY = re.compile(r"\s*([\w.-]+)\s*=")
+
+
+def _closest(name: str, places: Container[str]) -> str:
+    """The name itself, or the nearest one around it that has a place."""
+    while name and name not in places:
+        name = name.rpartition(".")[0]
+    return name
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
@@ -130,11 +234,17 @@ def _nearest(name: str, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
+def _name(fault: ErrorDetails) -> str:
+    return str(fault.get("ctx", {}).get("setting") or ".".join(str(step) for step in fault["loc"]))
+
+
 def _line(fault: ErrorDetails, sources: Mapping[str, str]) -> str:
-    context = fault.get("ctx", {})
-    name = str(context.get("setting") or ".".join(str(step) for step in fault["loc"]))
+    name, context = _name(fault), fault.get("ctx", {})
+    source = sources.get(_closest(name, sources), "")
+    if not source:  # it is not set, or is a table: name what is
+        reads = (f"{name}.", *context.get("reads", ()))
+        source = next((f"{each}: {said}" for each, said in sources.items() if each.startswith(reads)), "")
     value = context.get("value", fault["input"])
-    source = next((text for setting, text in sources.items() if name == setting or name.startswith(setting + ".")), "")
     return f"{name}{shown(name, value)}{f' ({source})' if source else ''}: {_message(fault)}"
 
 
@@ -165,14 +275,29 @@ def _message(fault: ErrorDetails) -> str:
     return said.removeprefix("Value error, ").replace("Input should ", "must ").replace("String should ", "must ")
 
 
-_SECRET = frozenset({"tokens", "api_keys", "secret_keys", "signing_keys"})
+_SECRET = frozenset(
+    {
+        "token",
+        "tokens",
+        "api_keys",
+        "password",
+        "passwords",
+        "introspection",
+        "secret_hash",
+        "secret_keys",
+        "shared_key",
+        "shards",
+        "signing_keys",
+        "store_keys",
+    }
+)
 
 
 def shown(name: str, value: object) -> str:
     """Return ` = value`, except where the value may be a secret."""
-    if not _SECRET.isdisjoint(name.split(".")):
+    if name == "auth.proxy" or not _SECRET.isdisjoint(name.split(".")):
         return ""
     text = value if isinstance(value, str) else str(value)
-    if name == "store" and "@" in text:
-        text = f"{urlsplit(text).scheme}://…@{text.rpartition('@')[2]}"
+    if name in {"store", "postgresql.wakeup_dsn"}:
+        text = store_name(text)
     return f" = {text!r}" if isinstance(value, str) else f" = {text}"

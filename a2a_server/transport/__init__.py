@@ -4,5 +4,5 @@
 2. `pipeline.py` passes it through its steps (`steps.py`) and calls the operation.
 3. `open_streams.py` passes on what a stream yields, limits how many are open, and cuts readers that do not read.
 
-`address.py`, `certificates.py` and `grpc_options.py` hold what operators say about doors.
+`address.py`, `grpc_options.py` and `tls/` hold what operators say about doors.
 """

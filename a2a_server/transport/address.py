@@ -12,6 +12,7 @@ from dataclasses import dataclass
 HIGHEST_PORT = 65535
 _ADDRESS = re.compile(r"(?:\[(?P<bracketed>[^][/@\s]+)]|(?P<host>[^][:/@\s]+)):(?P<port>[0-9]{1,5})")
 """A slash or an @ belongs to a URL."""
+WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised
 BACKLOG = 512
 """How many connections may wait to be accepted."""
 
@@ -50,6 +51,20 @@ class Address:
     def listen(self, door: str) -> socket.socket:
         """Take the port. Connections wait until they are accepted."""
         self.check_free(door)
+        return self._bound(door)
+
+    def reserve(self, door: str) -> socket.socket:
+        """Keep the port for processes that `share` it. Connections go to those alone."""
+        self.check_free(door)
+        reserved = self.share(door)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)  # from now on `check_free` fails for others
+        return reserved
+
+    def share(self, door: str) -> socket.socket:
+        """Bind to a port that other processes of this user have, too. Connections come as soon as it listens."""
+        return self._bound(door, shared=True)
+
+    def _bound(self, door: str, *, shared: bool = False) -> socket.socket:
         family, _, _, _, sockaddr = socket.getaddrinfo(
             self.host, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
@@ -58,8 +73,11 @@ class Address:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if self.host == "::":  # all addresses means those of IPv4, too
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            if shared:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             listener.bind(sockaddr)
-            listener.listen(BACKLOG)  # a port that is only bound can be bound again
+            if not shared:
+                listener.listen(BACKLOG)  # a port that is only bound can be bound again
             listener.setblocking(False)  # noqa: FBT003 - socket has it so
         except OSError as error:
             listener.close()
@@ -84,6 +102,11 @@ class Address:
                 except OSError as error:
                     if why := _WHY.get(error.errno or 0):
                         raise StartError(f"{door}: {self} {why}") from None
+
+
+def reachable(address: Address) -> Address:
+    """Replace a wildcard, which no client can connect to, by the name of this host."""
+    return Address(socket.gethostname(), address.port) if address.host in WILDCARDS else address
 
 
 _WHY = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 
@@ -28,6 +28,9 @@ class GrpcOptions:
     RESOURCE_EXHAUSTED."""
     message_timeout: Seconds = 30.0
     """How long the message of a call may take to arrive."""
+    max_unfinished_bytes: Count = 256 * 1024 * 1024
+    """How much of messages that are not complete may be held for all clients together, half of it for one address, and
+    half for one caller. Calls beyond it end as RESOURCE_EXHAUSTED."""
     max_unsent_bytes: Count = 256 * 1024 * 1024
     """How much memory large unread answers may take: twice their size. More are refused as RESOURCE_EXHAUSTED."""
     accept_ahead: Annotated[int, Ge(0)] = 16
@@ -58,7 +61,7 @@ class GrpcOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """PEM files. gRPC speaks TLS 1.2 and 1.3, and nothing older."""
+    """PEM files. They are read again when they change, and at SIGHUP. TLS is 1.2 or 1.3, and nothing older."""
 
     cert: str = ""
     """The server's certificate, followed by its intermediates; empty = no TLS."""
@@ -66,6 +69,11 @@ class Tls:
     """The private key of the certificate."""
     client_ca: str = ""
     """The authorities that sign client certificates. When this is set, every client must present one."""
+    client_certificates: Literal["required", "optional"] = "required"
+    """With `optional`, clients of the HTTP door may come without. The gRPC door always requires one: gRPC cannot ask
+    for a certificate without."""
+    crl: str = ""
+    """The certificates that these authorities have revoked: a PEM file with a list (CRL) of each, or one in DER."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

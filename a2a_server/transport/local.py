@@ -36,27 +36,27 @@ class LocalUpstream:
 
     async def identify(self, context: Waiting) -> str:
         """Refuse a caller whose credentials are not valid, and return who it is."""
-        work = self._pipeline.identify("", Credentials(context.metadata))
+        work = self._pipeline.identify("", _credentials(context))
         return await in_time(work, deadline_of(context), context)
 
     async def unary(self, method: MethodDescriptor, request: Message, context: Waiting) -> UnaryReply:
         """Call; work on a task goes on when the deadline passes (GEN-07)."""
-        credentials = Credentials(context.metadata)
+        credentials = _credentials(context)
         await self._cohorts.begins()
-        work = self._pipeline.unary(method.name, request, credentials)
+        work = self._pipeline.unary(method.name, request, credentials, rest=context.rest)
         reply = await (work if context.timeout is None else in_time(work, deadline_of(context), context))
         await asyncio.sleep(0)  # the rest of the cohort comes so far before the first of them is written
         return reply
 
     async def stream(self, method: MethodDescriptor, request: Message, context: Waiting) -> LocalStream:
         deadline = deadline_of(context)
-        credentials = Credentials(context.metadata)
-        opening = self._pipeline.stream(method.name, request, credentials, shows_numbers=True)
+        credentials = _credentials(context)
+        opening = self._pipeline.stream(method.name, request, credentials, shows_numbers=True, rest=context.rest)
         return LocalStream(await in_time(opening, deadline, context), deadline, context)
 
     async def ready(self) -> bool:
-        """Whether the server takes calls and its store answers."""
-        if self._pipeline.draining:
+        """Whether the server is not about to stop, and its store answers."""
+        if self._pipeline.leaving:
             return False
         if time.monotonic() - self._asked >= FRESH:
             self._reachable = await self._probe()
@@ -69,6 +69,10 @@ class LocalUpstream:
         except (StoreUnavailable, TimeoutError):
             return False
         return True
+
+
+def _credentials(context: Waiting) -> Credentials:
+    return Credentials(context.metadata, context.certificate, context.peer, context.via, door=context.door)
 
 
 class Cohorts:

@@ -1,18 +1,16 @@
-"""The streams of calls: bounded per caller, cut when nobody reads, numbered and ended in time; and how calls fail.
+"""The streams of calls: bounded per caller, cut when nobody reads, and ended in time; and how calls fail.
 
 1. A `CallStream` carries batches from the operation to the door (spec: RPLY-02).
 2. Its `OpenStream` is its place among the `OpenStreams` of this process, which cut readers that stop reading (STRM,
    LIMT-01).
-3. `numbered` writes the events' numbers into them for clients that ask for the extension (RPLY-05).
-4. `limited` and `in_time` end what takes longer than the client waits (DOOR-10).
-5. `fail` decides what a client is told about an error (ERRS-07).
+3. `limited` and `in_time` end what takes longer than the client waits (DOOR-10).
+4. `fail` decides what a client is told about an error (ERRS-07).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-import struct
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -21,16 +19,15 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, Self, TypeVar, cast
 
 import structlog
+from google.protobuf.message import Message
 
-from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.events import unwrap, wrap
-from a2a_server.operations.call import Ending, Entries, EventStream, Sink
-from a2a_server.ports.records import Entry
-from a2a_server.ports.store import StoreGone, StoreUnavailable
-from a2a_server.protocol.errors import A2AError, Reason, deadline_exceeded
-from a2a_server.protocol.names import REPLAY_URI
+from a2a_server.operations.call import Entries, EventStream, Sink
+from a2a_server.ports.store import StoreDamaged, StoreGone, StoreUnavailable
+from a2a_server.protocol.errors import A2AError, Reason, Violation, deadline_exceeded, refuse
+from a2a_server.transport.numbering import numbered
 
 T = TypeVar("T")
+Requests = AsyncIterator[Message]
 Cut = Callable[[A2AError], Awaitable[None]]
 """Ends a stream whatever it is doing, and tells the client as far as the client still listens."""
 
@@ -80,7 +77,7 @@ class OpenStreams:
     def __init__(self, *, per_caller: int = 1000, total: int = 10_000, write_timeout: float = 60.0) -> None:
         self._total = total
         self._per_caller = per_caller
-        self._write_timeout = write_timeout
+        self.write_timeout = write_timeout
         self._open: set[OpenStream] = set()
         self._owners: Counter[str] = Counter()
         self._farewells: set[asyncio.Future[None]] = set()
@@ -136,10 +133,10 @@ class OpenStreams:
 
     async def _reap(self) -> None:
         while True:
-            await asyncio.sleep(self._write_timeout / 4)
-            line = time.monotonic() - self._write_timeout
+            await asyncio.sleep(self.write_timeout / 4)
+            line = time.monotonic() - self.write_timeout
             for stream in [stream for stream in self._open if 0 < stream.stuck_since < line]:
-                message = f"The reader took nothing for {self._write_timeout:g} seconds; the stream was cut."
+                message = f"The reader took nothing for {self.write_timeout:g} seconds; the stream was cut."
                 self._say_farewell(stream, A2AError(Reason.SLOW_READER, message, retry_after=1))
 
     def _say_farewell(self, stream: OpenStream, error: A2AError) -> None:
@@ -159,7 +156,8 @@ class CallStream:
     until the next one is asked for.
     """
 
-    rpc: str
+    refuse: Callable[[Exception], NoReturn]
+    """Ends the call with an error that is meant for the client."""
     batches: EventStream
     streams: OpenStreams
     place: OpenStream
@@ -190,7 +188,7 @@ class CallStream:
             raise
         except Exception as error:  # noqa: BLE001 - nothing unexpected may reach a client
             await self.aclose()
-            fail(self.rpc, error)
+            self.refuse(error)
 
     async def aclose(self) -> None:
         await self.batches.aclose()
@@ -199,55 +197,35 @@ class CallStream:
             self.streams.release(self.place)
 
 
-def fail(rpc: str, error: Exception) -> NoReturn:
-    """Pass on an error that is meant for the client. Any other is logged, and the client is told its number only."""
+async def all_of(first: Message, rest: Requests, tenant: str) -> Requests:
+    """All messages of a call whose client streams. The steps have settled the tenant by the first one."""
+    yield first
+    async for message in rest:
+        if getattr(message, "tenant", "") not in {"", tenant}:
+            refuse([Violation("tenant", "must be the same in all messages of a call")])
+        yield message
+
+
+def fail(rpc: str, error: Exception, told: Sequence[tuple[str, str]] = ()) -> NoReturn:
+    """Pass on an error that is meant for the client. Any other is logged, and the client is told its number only.
+
+    `told` is the metadata that goes with whatever answer.
+    """
     if isinstance(error, A2AError):
-        if error.reason in (Reason.UNAUTHENTICATED, Reason.PERMISSION_DENIED):
-            log.warning("call.denied", rpc=rpc, reason=error.reason.name)
+        error.told = told
         raise error
     if isinstance(error, StoreGone):  # the store has logged it, once
-        raise A2AError(Reason.UNAVAILABLE, f"The store cannot serve now: {error}.", retry_after=1) from error
+        text = f"The store cannot serve now: {error}."
+        raise A2AError(Reason.UNAVAILABLE, text, retry_after=1, told=told) from error
     if isinstance(error, StoreUnavailable):
         log.error("store.unavailable", rpc=rpc, exc_info=error)
-        raise A2AError(Reason.UNAVAILABLE, "The store cannot serve now.", retry_after=1) from error
+        raise A2AError(Reason.UNAVAILABLE, "The store cannot serve now.", retry_after=1, told=told) from error
     incident = secrets.token_hex(8)
-    log.error("call.failed", rpc=rpc, incident=incident, exc_info=error)
-    raise A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}) from error
-
-
-_DOUBLE = struct.Struct("<d")
-
-
-def numbered(entries: Entries) -> Entries:
-    """Copies of these entries whose bytes tell their number; the shared ones stay as they are."""
-    copies = [_numbered(entry) if entry.number else entry for entry in entries]  # a direct message is in no log
-    return Ending(copies) if isinstance(entries, Ending) else copies
-
-
-def _numbered(entry: Entry) -> Entry:
-    kind = entry.event.WhichOneof("payload") or ""
-    if getattr(entry.event, kind).HasField("metadata"):
-        return _rewritten(entry, kind)
-    field, content = unwrap(entry.wire)
-    return Entry(entry.number, wrap(field, content + _MARKS[field] + _DOUBLE.pack(entry.number)))
-
-
-def _rewritten(entry: Entry, kind: str) -> Entry:
-    event = pb.StreamResponse()
-    event.CopyFrom(entry.event)
-    getattr(event, kind).metadata[REPLAY_URI] = entry.number
-    return Entry.of(entry.number, event)
-
-
-def _mark(kind: str) -> bytes:
-    """The bytes of metadata that hold nothing but a number, up to the number."""
-    event = pb.StreamResponse()
-    getattr(event, kind).metadata[REPLAY_URI] = 1
-    return unwrap(event.SerializeToString())[1][: -_DOUBLE.size]
-
-
-# Most events have no metadata of their own; metadata added behind them is a twentieth of the work of a rewrite.
-_MARKS = {field.number: _mark(field.name) for field in pb.StreamResponse.DESCRIPTOR.fields}
+    if isinstance(error, StoreDamaged):
+        log.error("store.damaged", rpc=rpc, incident=incident, why=str(error))
+    else:
+        log.error("call.failed", rpc=rpc, incident=incident, exc_info=error)
+    raise A2AError(Reason.INTERNAL, "Internal error.", metadata={"incident": incident}, told=told) from error
 
 
 class Waiting(Protocol):
@@ -258,6 +236,21 @@ class Waiting(Protocol):
 
     @property
     def timeout(self) -> float | None: ...
+
+    @property
+    def rest(self) -> Requests | None: ...
+
+    @property
+    def peer(self) -> str: ...
+
+    @property
+    def certificate(self) -> bytes: ...
+
+    @property
+    def via(self) -> str: ...
+
+    @property
+    def door(self) -> str: ...
 
 
 async def limited(items: AsyncIterator[Entries], deadline: float, context: Waiting) -> AsyncIterator[Entries]:

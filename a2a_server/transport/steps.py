@@ -3,11 +3,12 @@
 `standard` builds them, in this order:
 
 1. `Version` settles which protocol version the client speaks.
-2. `Authentication` finds out who calls.
-3. `Tenants` decides in which tenant, and with that in which scope.
-4. `send_options` reads what goes with a send: the idempotency key, and all schemes that a push config of 0.3 offers.
-5. `Extensions` activates what is both asked for and declared.
-6. `trace` reads where the call stands in its caller's trace.
+2. `Authentication` finds out who calls. If rates are limited, `Rates` comes next.
+3. `Permissions` asks whether this caller may (`permissions.py`).
+4. `Tenants` decides in which tenant, and with that in which scope.
+5. `send_options` reads what goes with a send: the idempotency key, and all schemes that a push config of 0.3 offers.
+6. `Extensions` activates what is both asked for and declared.
+7. `trace` reads where the call stands in its caller's trace.
 
 One more concern is one more entry: `Pipeline(operations, (*standard(...), own_step), streams)`. A step is a function
 or an object that is called with the `Admission`, reads it, and fills in its part. One that has to wait is `async`.
@@ -16,7 +17,7 @@ or an object that is called with the `Admission`, reads it, and fills in its par
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Final
@@ -24,7 +25,7 @@ from typing import Final
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import trace_of
-from a2a_server.ports.authenticator import Authenticator, Caller
+from a2a_server.ports.authenticator import Authenticator, Caller, Credentials
 from a2a_server.protocol.errors import A2AError, Reason, Violation, major_minor, refuse, version_not_supported
 from a2a_server.protocol.names import (
     CURRENT,
@@ -39,10 +40,9 @@ from a2a_server.protocol.names import (
     VERSION,
     may_be_tenant,
 )
+from a2a_server.transport.permissions import PUBLIC, Permissions
 from a2a_server.transport.pipeline import Admission, Step
 
-PUBLIC: Final = frozenset({"GetAgentCard"})
-"""What anybody may ask, in any version, before knowing how to authenticate."""
 SENDS: Final = frozenset({"SendMessage", "SendStreamingMessage"})
 CARDS: Final = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
 
@@ -137,11 +137,14 @@ class CallRules:
     """What operators may decide about calls in general."""
 
     tenants: Tenants = field(default_factory=Tenants)
+    permissions: Permissions = field(default_factory=Permissions)
     extensions: Extensions = field(default_factory=Extensions)
     strict_version: bool = False
     """Whether a missing version means 0.3, to the letter (CONF-16)."""
     legacy: bool = True
     """Whether 0.3 is spoken as well."""
+    rates: Sequence[Step] = ()
+    """How often callers may call, and how many calls may be under way."""
 
 
 def standard(authenticator: Authenticator, rules: CallRules) -> tuple[Step, ...]:
@@ -149,6 +152,8 @@ def standard(authenticator: Authenticator, rules: CallRules) -> tuple[Step, ...]
     return (
         Version(strict=rules.strict_version, legacy=rules.legacy),
         Authentication(authenticator),
+        *rules.rates,
+        *([rules.permissions] if authenticator.required else ()),
         rules.tenants,
         send_options,
         rules.extensions,
@@ -210,20 +215,27 @@ def _negotiate(spoken: str, absent: str, served: str, values: tuple[str, ...]) -
     raise version_not_supported(text, values if any(values) else (absent,), served)
 
 
-@dataclass(frozen=True, slots=True)
 class Authentication:
     """Finds out who calls (spec: AUTN-03)."""
 
-    authenticator: Authenticator
+    needs_no_request = True
+    """It may be taken before the request is read."""
 
-    @property
-    def needs_no_request(self) -> bool:
-        """It may be taken before the request is read."""
-        return True
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+        self._recent: Callable[[Credentials], Caller | None] | None = getattr(authenticator, "recent", None)
 
-    async def __call__(self, call: Admission) -> None:
-        if call.rpc not in PUBLIC:
-            call.caller = await self.authenticator.authenticate(call.credentials)
+    def __call__(self, call: Admission) -> Awaitable[None] | None:
+        if call.rpc in PUBLIC:
+            return None
+        caller = self._recent(call.credentials) if self._recent is not None else None
+        if caller is None:
+            return self._find_out(call)
+        call.caller = caller
+        return None
+
+    async def _find_out(self, call: Admission) -> None:
+        call.caller = await self._authenticator.authenticate(call.credentials)
 
 
 def tenant_fault(name: str) -> str:

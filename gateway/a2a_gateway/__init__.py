@@ -1,4 +1,4 @@
-"""The gateway: A2A over HTTP, derived from the annotations of the protos, as an aiohttp application."""
+"""The gateway: an aiohttp application that serves A2A over HTTP, by the annotations of the protos."""
 
 from a2a_gateway.app import create_app
 from a2a_gateway.dispatcher import GatewayConfig

@@ -1,4 +1,4 @@
-"""google.rpc.Status → what an HTTP client is told: one failure, three shapes (spec: ERRS, CONF-01, CONF-05)."""
+"""Turns a google.rpc.Status into errors for REST, JSON-RPC and stream frames (spec: ERRS, CONF-01, CONF-05)."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Headers = Sequence[tuple[str, str]]
 
 _UNEXPECTED: Final = 500, Reason.INTERNAL
 _BY_CODE: Final[Mapping[int, tuple[int, Reason]]] = {
-    code.CANCELLED: (503, Reason.UNAVAILABLE),  # google.api.http has 499, which is nobody's standard
+    code.CANCELLED: (503, Reason.UNAVAILABLE),  # google.api.http has 499, which is not a standard status
     code.INVALID_ARGUMENT: (400, Reason.INVALID_PARAMS),
     code.DEADLINE_EXCEEDED: (504, Reason.DEADLINE_EXCEEDED),
-    code.NOT_FOUND: (404, Reason.TASK_NOT_FOUND),  # tasks are all that a call can name
+    code.NOT_FOUND: (404, Reason.TASK_NOT_FOUND),  # calls name nothing but tasks
     code.ALREADY_EXISTS: (409, Reason.INTERNAL),
     code.PERMISSION_DENIED: (403, Reason.PERMISSION_DENIED),
     code.UNAUTHENTICATED: (401, Reason.UNAUTHENTICATED),
@@ -45,9 +45,9 @@ _BY_CODE: Final[Mapping[int, tuple[int, Reason]]] = {
     code.UNIMPLEMENTED: (501, Reason.UNSUPPORTED_OPERATION),
     code.UNAVAILABLE: (503, Reason.UNAVAILABLE),
 }
-"""How google.api.http maps codes, and the nearest reason, for statuses that name no reason of the catalogue."""
+"""The HTTP status of google.api.http and the nearest reason, for statuses without a reason of the catalogue."""
 _NAMES: Final = {number: name for name, number in code.Code.items()}
-STANDARD = {
+STANDARD_TEXTS = {
     -32700: "Invalid JSON payload",
     -32600: "Request payload validation error",
     -32601: "Method not found",
@@ -61,7 +61,7 @@ _KEY_OR_WORD = re.compile(r'\["(?:[^"\\]|\\.)*"\]|_([a-z0-9])')
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed call, ready to be written in the words of any binding."""
+    """A failed call, with all that the bindings need to write it."""
 
     http: int
     code: int
@@ -74,27 +74,30 @@ class Failure:
     headers: Headers = ()
 
     def rest(self) -> bytes:
-        """The body of REST (ERRS-02); its `code` is the HTTP number."""
+        """Return the body for REST (ERRS-02). Its `code` is the HTTP status."""
         return orjson.dumps({"error": {**self.status(), "details": self.details}})
 
     def status(self) -> dict[str, Any]:
-        """Everything but the details."""
+        """Return everything except the details."""
         return {"code": self.http, "status": _NAMES.get(self.code, "UNKNOWN"), "message": self.message}
 
     def ndjson(self) -> bytes:
-        """The last line of a stream in grpc-gateway's form; its `code` is gRPC's number (DOOR-11)."""
+        """Return the last line of a stream in grpc-gateway's form. Its `code` is gRPC's number (DOOR-11)."""
         return orjson.dumps({"error": {"code": self.code, "message": self.message, "details": self.details}})
 
     def jsonrpc_error(self) -> dict[str, Any]:
-        """The error object of JSON-RPC (ERRS-04, JRPC-08). What has a standard message begins with it."""
-        error: dict[str, Any] = {"code": self.jsonrpc, "message": begun_with(STANDARD, self.jsonrpc, self.message)}
+        """Return the error object of JSON-RPC (ERRS-04, JRPC-08). A code with a standard text begins with that text."""
+        error: dict[str, Any] = {
+            "code": self.jsonrpc,
+            "message": with_standard_text(STANDARD_TEXTS, self.jsonrpc, self.message),
+        }
         if self.details:
             error["data"] = self.details
         return error
 
 
-def begun_with(standard: Mapping[int, str], number: int, own: str) -> str:
-    """The standard message of an error code, if it has one, followed by our own text."""
+def with_standard_text(standard: Mapping[int, str], number: int, own: str) -> str:
+    """Return the standard text of an error code, if it has one, followed by our own text."""
     first = standard.get(number, "")
     return ": ".join(filter(None, (first, "" if own.rstrip(".") == first else own)))
 
@@ -126,12 +129,12 @@ def _failure(status: status_pb2.Status, trailers: MetadataPairs, codes: ErrorCod
             informed = True
             reason = (Reason.__members__.get(known.reason) if known.domain in _DOMAINS else None) or reason
             if challenge := known.metadata.get("challenge"):
-                headers.append((CHALLENGE_HEADER, challenge))
+                headers.append((CHALLENGE_HEADER, "".join(filter(str.isprintable, challenge))))
         elif isinstance(known, details.RetryInfo):
             seconds = known.retry_delay.seconds + known.retry_delay.nanos / 1e9
             headers.append((hdrs.RETRY_AFTER, str(max(math.ceil(seconds), 0))))
         elif isinstance(known, details.BadRequest):
-            message = respelled(known, message, json_path)
+            message = with_json_names(known, message, json_path)
             packed.Pack(known)
         shown.append(_detail(packed))
     if not any(name == CHALLENGE_HEADER for name, _ in headers):
@@ -150,8 +153,8 @@ def _failure(status: status_pb2.Status, trailers: MetadataPairs, codes: ErrorCod
     )
 
 
-def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]) -> str:
-    """Rename fields; a message that begins with a field is renamed, too."""
+def with_json_names(bad: details.BadRequest, message: str, spell: Callable[[str], str]) -> str:
+    """Rename the fields, also where the message begins with a field. Return the message."""
     for violation in bad.field_violations:
         field = spell(violation.field)
         if message.startswith(violation.field):
@@ -161,7 +164,7 @@ def respelled(bad: details.BadRequest, message: str, spell: Callable[[str], str]
 
 
 def json_path(field: str) -> str:
-    """`message.message_id` → `message.messageId`; names in brackets and quotes are the client's and stay."""
+    """Turn `message.message_id` into `message.messageId`. Keys in brackets and quotes are the client's, and stay."""
     return _KEY_OR_WORD.sub(lambda match: match[1].upper() if match[1] else match[0], field)
 
 
@@ -179,7 +182,7 @@ def _unpacked(packed: Packed) -> details.ErrorInfo | details.RetryInfo | details
 
 
 def _detail(packed: Packed) -> dict[str, Any]:
-    """Write a detail as ProtoJSON writes an Any; one that is unknown or broken is shown as its bytes."""
+    """Write a detail as ProtoJSON writes an Any. One that is unknown or broken is written as its bytes."""
     try:
         return MessageToDict(packed)
     except (TypeError, JsonError, DecodeError):

@@ -1,9 +1,9 @@
-"""The JSON-RPC 2.0 binding: the method's name is the RPC's, `params` is its request (spec: JRPC, CONF-51, CONF-52)."""
+"""The JSON-RPC 2.0 binding: `method` is the RPC's name, `params` is its request (spec: JRPC, CONF-51, CONF-52)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 import orjson
@@ -12,20 +12,21 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from a2a_gateway.calls import Calls, Query, Told, query_of, read_json
+from a2a_gateway.calls import Calls, Query, UnaryResult, query_of, read_json
 from a2a_gateway.http.frames import Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_gateway.http.replies import Reply
 from a2a_gateway.profiles import Profile
-from a2a_gateway.requests.headers import accepted_types, must_be_json, stream_type
+from a2a_gateway.requests.media_types import accepted_types, must_be_json, stream_type
+from a2a_gateway.upstream import nothing
 from a2a_server.protocol.codec import NotJson, loads
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON
 
 _HTTP_LEVEL = frozenset({401, 403, 408, 413, 417, 421, 429, 431, 503})
-"""Errors about the HTTP exchange keep their HTTP status; all others are sent with 200."""
+"""Errors of the HTTP exchange keep their HTTP status; all others are sent with 200."""
 
 NULL = b"null"
-"""The id in the answer to a request without a readable id."""
+"""The id of the answer if the request has no readable id."""
 _LONGEST_NAME = 100
 _LONGEST_ID = 1024  # every event of a stream repeats it
 _EXACT = 2**53
@@ -36,13 +37,13 @@ class Envelope(NamedTuple):
     """A well-formed request object."""
 
     request_id: bytes
-    """Empty if there is none."""
+    """The id as JSON; empty if there is none."""
     method: str
     params: Any
     """Not checked yet."""
 
     def check_id(self) -> None:
-        """Refuse a request without an id, after its method and params have been judged (CONF-51)."""
+        """Refuse a request without an id. This comes after the checks of method and params (CONF-51)."""
         if not self.request_id:
             wrong(Reason.INVALID_REQUEST, "id", "is required; notifications are not served")
 
@@ -54,11 +55,11 @@ class JsonRpcMethod(NamedTuple):
     request: type[Message]
 
 
-class Older(Protocol):
-    """Serves methods of older versions at the same URL."""
+class OlderMethods(Protocol):
+    """Serves the methods of an older version at the same URL."""
 
-    def means(self, request: web.BaseRequest, query: str, value: object) -> bool:
-        """Whether a request with this body, as far as it could be read, belongs to an older version."""
+    def belongs_to(self, request: web.BaseRequest, query: str, value: object) -> bool:
+        """Whether a request belongs to the older version. `value` is its body; None if that could not be read."""
         ...
 
     async def serve(self, request: web.BaseRequest, envelope: Envelope, query: Query) -> web.StreamResponse: ...
@@ -72,11 +73,12 @@ class JsonRpc:
 
     calls: Calls
     methods: Mapping[str, JsonRpcMethod]
-    older: Older | None = None
+    older: OlderMethods | None = None
 
     @classmethod
-    def of(cls, calls: Calls, services: Iterable[ServiceDescriptor], older: Older | None = None) -> JsonRpc:
+    def of(cls, calls: Calls, services: Iterable[ServiceDescriptor], older: OlderMethods | None = None) -> JsonRpc:
         rpcs = [rpc for service in services for rpc in service.methods]
+        calls = replace(calls, door="jsonrpc")
         return cls(calls, {rpc.name: JsonRpcMethod(rpc, GetMessageClass(rpc.input_type)) for rpc in rpcs}, older)
 
     async def __call__(self, request: web.BaseRequest, query: str) -> web.StreamResponse:
@@ -89,20 +91,20 @@ class JsonRpc:
             return self._refusal(request, error, query, value, request_id)
 
     def refusal(self, request: web.BaseRequest, error: Exception) -> Reply:
-        """The response to a request whose body nobody has looked at."""
+        """Return the answer for an error that occurred before the body was read."""
         return self._refusal(request, error, request.rel_url.raw_query_string, None, NULL)
 
     def _refusal(
         self, request: web.BaseRequest, error: Exception, query: str, value: object, request_id: bytes
     ) -> Reply:
-        if self.older is not None and self.older.means(request, query, value):
+        if self.older is not None and self.older.belongs_to(request, query, value):
             return self.older.refusal(error, request_id)
         return refusal(self.calls.profile, error, request_id)
 
     async def _serve(self, request: web.BaseRequest, envelope: Envelope, query: str) -> web.StreamResponse:
         parameters, method = query_of(query), self.methods.get(envelope.method)
         if method is None:
-            if self.older is not None and self.older.means(request, query, {"method": envelope.method}):  # CONF-52
+            if self.older is not None and self.older.belongs_to(request, query, {"method": envelope.method}):  # CONF-52
                 return await self.older.serve(request, envelope, parameters)
             is_old = "/" in envelope.method  # CONF-52
             what = "is a name of A2A 0.3, which is not served here; 1.0 has" if is_old else "is none of"
@@ -110,17 +112,18 @@ class JsonRpc:
         rpc = method.rpc
         message = self.calls.profile.codec.decode(envelope.params, method.request)
         envelope.check_id()
+        rest = nothing() if rpc.client_streaming else None
         if rpc.server_streaming:
             form = frames_of(request, envelope.request_id)
-            return await self.calls.stream(request, parameters, rpc, message, frames=form)
-        told = await self.calls.unary(request, parameters, rpc, message)
+            return await self.calls.stream(request, parameters, rpc, message, frames=form, rest=rest)
+        told = await self.calls.unary(request, parameters, rpc, message, rest=rest)
         return result(envelope.request_id, told)
 
 
 async def answer(
     request: web.BaseRequest, calls: Calls, serve: Callable[[Envelope], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """Answer a request at a URL where one version is spoken; what `serve` raises is an answer, too."""
+    """Answer a request at a URL that serves one version. Errors that `serve` raises become answers."""
     request_id = NULL
     try:
         value = await read(request, calls)
@@ -144,7 +147,7 @@ def frames_of(request: web.BaseRequest, request_id: bytes) -> Frames:
     return jsonrpc_lines(request_id) if lines else jsonrpc_frames(request_id)
 
 
-def result(request_id: bytes, told: Told) -> Reply:
+def result(request_id: bytes, told: UnaryResult) -> Reply:
     return Reply(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request_id, told.json), JSON, told.headers)
 
 
@@ -165,7 +168,7 @@ def unknown_method(name: str, what: str, known: Iterable[str]) -> NoReturn:
 
 
 def id_of(value: object) -> bytes:
-    """The request's id as JSON, for the response (JRPC-04); empty if there is none."""
+    """Return the request's id as JSON, for the response (JRPC-04); empty if there is none."""
     if isinstance(value, list):
         wrong(Reason.INVALID_REQUEST, "", "batches are not served; send one request object at a time")
     if not isinstance(value, dict):
@@ -173,7 +176,7 @@ def id_of(value: object) -> bytes:
     if "id" not in value:
         return b""
     found = value["id"]
-    if type(found) is int:  # as most clients have it; of up to 64 bits, larger ones are read as floats
+    if type(found) is int:  # the usual case; at most 64 bits, because larger ones are read as floats
         return str(found).encode()
     if isinstance(found, bool) or not (found is None or isinstance(found, str | int | float)):
         wrong(Reason.INVALID_REQUEST, "id", "must be a string, a number or null")
@@ -181,19 +184,19 @@ def id_of(value: object) -> bytes:
         wrong(Reason.INVALID_REQUEST, "id", f"must have at most {_LONGEST_ID} characters, got {len(found)}")
     if isinstance(found, float) and not -_EXACT < found < _EXACT:
         wrong(Reason.INVALID_REQUEST, "id", "must be a string, a whole number of at most 64 bits, or one below 2^53")
-    return bytes(memoryview(orjson.dumps(found)))  # streams keep it, and orjson's own takes 4 KiB
+    return bytes(memoryview(orjson.dumps(found)))  # a copy, because streams keep it, and orjson's result takes 4 KiB
 
 
 def envelope_of(value: object, request_id: bytes) -> Envelope:
     """Check a request object against JSON-RPC 2.0."""
-    assert isinstance(value, dict)  # noqa: S101 - id_of has seen to it
+    assert isinstance(value, dict)  # noqa: S101 - id_of has checked it
     if value.get("jsonrpc") != "2.0":
         wrong(Reason.INVALID_REQUEST, "jsonrpc", 'must be "2.0"')
     method = value.get("method")
     if not isinstance(method, str):
         wrong(Reason.INVALID_REQUEST, "method", "must be a string, such as SendMessage")
     params = value.get("params")
-    if params is None:  # as everywhere in ProtoJSON, null says no more than nothing (JSON-03)
+    if params is None:  # in ProtoJSON null means the same as a missing member (JSON-03)
         params = {}
     if not isinstance(params, dict):
         wrong(Reason.INVALID_PARAMS, "params", "must be an object: parameters go by name")

@@ -1,4 +1,4 @@
-"""What the gateway calls: one RPC of one service, in this process or elsewhere (design 5; spec: DOOR-01, DOOR-02)."""
+"""The upstream, which the gateway calls: in this process or elsewhere (design 5; spec: DOOR-01, DOOR-02)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from a2a_server.protocol.errors import A2AError
 from a2a_server.protocol.names import CURRENT
 
 MetadataPairs = Sequence[tuple[str, str | bytes]]
+MessageStream = AsyncIterator[Message]
+"""The messages of a client that streams."""
 
 
 class CallContext(NamedTuple):
-    """What goes with a request."""
+    """What is sent with a request."""
 
     metadata: Mapping[str, Sequence[str]]
     """Names are lower-case; one name may have several values."""
@@ -30,6 +32,14 @@ class CallContext(NamedTuple):
     """Metadata whose names end in -bin."""
     spoken: str = CURRENT
     """The client's version. The request itself is always one of 1.0."""
+    rest: MessageStream | None = None
+    """The messages after the first one, if the client streams. The upstream reads them when it wants them."""
+    certificate: bytes = b""
+    """The client's certificate (DER), whose key it has proven to have; empty without mutual TLS."""
+    via: str = ""
+    """The address at the other end of the connection: the client's, or a proxy's."""
+    door: str = "rest"
+    """The binding that the client uses: rest or jsonrpc."""
 
 
 class UpstreamAnswer(Protocol):
@@ -40,7 +50,7 @@ class UpstreamAnswer(Protocol):
 
     @property
     def wire(self) -> bytes:
-        """The same, serialised; may be empty if the gateway itself makes the answer."""
+        """The serialised message. It may be empty if the gateway itself made the answer."""
         ...
 
     @property
@@ -49,14 +59,20 @@ class UpstreamAnswer(Protocol):
     @property
     def trailers(self) -> MetadataPairs: ...
 
+    @property
+    def headers(self) -> Sequence[tuple[str, str]]:
+        """HTTP headers to send as they are."""
+        ...
+
 
 class Answer(NamedTuple):
-    """An answer that the gateway itself makes."""
+    """An answer that the gateway itself has made."""
 
     message: Message
     metadata: MetadataPairs = ()
     trailers: MetadataPairs = ()
     wire: bytes = b""
+    headers: Sequence[tuple[str, str]] = ()
 
 
 class StreamItem(Protocol):
@@ -87,24 +103,24 @@ class UpstreamStream(Protocol):
         ...
 
     def on_ready(self, take: Callable[[Sequence[StreamItem]], bool]) -> None:
-        """Register who may be handed items directly while it waits for them; items that it refuses come from `items`.
+        """Register a function that may get items directly, instead of from `items`. It returns False to refuse them.
 
-        Call this before asking for the first item. An upstream may ignore it.
+        Refused items come from `items`. Call this before asking for the first item. An upstream may ignore it.
         """
         ...
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
-        """Register how the upstream ends the stream from its side when it stops."""
+        """Register how the upstream can end the stream when it stops."""
         ...
 
 
 class Upstream(Protocol):
-    """Serves calls. Refuses with `A2AError`, or with `StatusError` when the refusal came over a wire."""
+    """Serves calls. It refuses them with `A2AError`, or with `StatusError` if the error came over a channel."""
 
     async def identify(self, context: CallContext) -> str:
-        """Refuse a caller whose credentials are not valid, and return who it is; "" if that cannot be known.
+        """Return the caller's name; "" if it cannot be known. Raise an error if the credentials are not valid.
 
-        Called before a large body is read.
+        The gateway calls this before it reads a large body.
         """
         ...
 
@@ -115,6 +131,13 @@ class Upstream(Protocol):
     async def ready(self) -> bool:
         """Whether calls would be served now."""
         ...
+
+
+async def nothing() -> MessageStream:
+    """Yield no messages, for a client that sends only one."""
+    none: Sequence[Message] = ()
+    for message in none:
+        yield message
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from a2a_server.cli.configuration import SettingEntry, credential, groups
+from a2a_server.cli.configuration import SettingEntry, credential, groups, sources
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 RENEWAL = ".venv/bin/python -m tests.architecture.settings_page"
@@ -29,7 +29,7 @@ that cannot be opened, or a file of `tls`, `upstream` or `gateway.card` that can
 CREDENTIALS = """\
 ## `[[auth.tokens]]` and `[[auth.api_keys]]`
 
-One table for each credential. `a2ad token` prints one.
+One table for each credential. `a2ad token new` makes one.
 """
 
 
@@ -51,6 +51,10 @@ def _sections() -> Iterator[str]:
         if section == "auth":
             yield CREDENTIALS
             yield _table("such as", credential())
+        for table in sources():
+            if section and table.section.startswith(prefix):
+                yield f"## `[[{table.section}]]`\n\n{_escaped(table.about)}\n"
+                yield _table("default", table.entries)
 
 
 def _table(value: str, entries: Iterable[SettingEntry]) -> str:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import runpy
+import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -40,3 +45,31 @@ def test_nothing_waits_while_it_handles_an_exception(path: str) -> None:
     waits = [node for node in handling if isinstance(node, WAITS)]
     blocks = [node for node in nodes if isinstance(node, ast.AsyncWith)]
     assert [node.lineno for node in (*waits, *blocks)] == []
+
+
+SMALL = """
+import runpy, sys
+from pathlib import Path
+
+made = runpy.run_path(sys.argv[1])
+compile_in = made["compile_in"]
+compile_in.__globals__.update(MODULES={"small": "one two"})
+compile_in(Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_every_module_is_there_once(tmp_path: Path) -> None:
+    """Compiled in an installation, as the Dockerfile does it: what else stayed there would be in the image."""
+    (tmp_path / "small").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "small" / f"{name}.py").write_text(f"def {name}(value: int) -> int:\n    return value + 1\n")
+    (tmp_path / "small" / "__init__.py").touch()
+    script = ROOT / "deploy" / "compile.py"
+    subprocess.run([sys.executable, "-c", SMALL, script, tmp_path], check=True, capture_output=True, timeout=100)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    modules = [path for path in files if path.suffix == ".so"]
+    assert len(modules) == 3  # and what they share
+    assert set(Counter(hashlib.sha256(path.read_bytes()).digest() for path in modules).values()) == {1}
+    left = {str(path.relative_to(tmp_path)) for path in files} - {str(path.relative_to(tmp_path)) for path in modules}
+    assert left == {"small/__init__.py", "small/one.py", "small/two.py"}

@@ -1,7 +1,9 @@
 """Packages import each other only in the direction the design allows."""
 
+import os
 import re
 import subprocess
+import sys
 import sysconfig
 import tomllib
 from pathlib import Path
@@ -19,6 +21,21 @@ def test_the_contracts_cover_every_package_we_write() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     ours = {Path(path).name for path in config["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]}
     assert ours - {"a2a_proto"} == set(config["tool"]["importlinter"]["root_packages"])  # nobody writes that one
+
+
+def test_what_an_agent_author_imports_loads_few_libraries() -> None:
+    """Messages, and what encodes them: no server, no TLS, no settings."""
+    program = "import sys, a2a_server.agents.testing; print(*sys.modules)"
+    command = [sys.executable, "-S", "-c", program]
+    done = subprocess.run(command, env=_paths(), capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert loaded - sys.stdlib_module_names == {"__main__", "a2a_proto", "a2a_server", "google", "orjson"}
+
+
+def _paths() -> dict[str, str]:
+    """Without `site`, which loads whatever other packages have put there, the paths must be named."""
+    folders = [str(ROOT), str(ROOT / "generated"), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return {"PYTHONPATH": os.pathsep.join(folders)}
 
 
 def test_the_protos_folder_is_no_package() -> None:

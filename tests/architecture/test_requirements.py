@@ -1,4 +1,4 @@
-"""Tests name the requirements they prove in a form that tools can count."""
+"""Tests name the requirements they prove in a form that tools can count, and run wherever they are installed."""
 
 import ast
 import re
@@ -28,3 +28,10 @@ def test_every_claim_is_a_literal_id(path: Path) -> None:
         if not (isinstance(claim, ast.Constant) and IDENTIFIER.fullmatch(str(claim.value)))
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: str(path.relative_to(TESTS)))
+def test_no_test_is_skipped_for_a_missing_library(path: Path) -> None:
+    """A library that a test needs is in the extra `test`, or the test proves nothing on most machines."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    assert not [node.lineno for node in calls if ast.unparse(node.func).endswith("importorskip")]

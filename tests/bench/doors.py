@@ -29,6 +29,7 @@ class Request:
     body: bytes = b""
     streams: bool = False
     version: str = "1.0"
+    authorization: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -36,6 +37,8 @@ class Request:
         headers = {"Host": "localhost", "User-Agent": "a2a-bench", "Accept": accept}
         if self.version:
             headers["A2A-Version"] = self.version
+        if self.authorization:
+            headers["Authorization"] = self.authorization
         if self.body:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(self.body))}
         return headers

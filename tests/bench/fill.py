@@ -9,9 +9,19 @@ from pathlib import Path
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.authenticator import ANONYMOUS
-from a2a_server.ports.records import Entry, Lease, TaskHead, Write
+from a2a_server.ports.records import Entry, TaskHead, Write
 from tests.bench.requests import TEXT, message
-from tests.support.house import Ids, Scope, SqliteStore, apply_status, artifact_event, status_event, text_part
+from tests.support.house import (
+    Ids,
+    PostgresOptions,
+    PostgresStore,
+    Scope,
+    SqliteStore,
+    apply_status,
+    artifact_event,
+    status_event,
+    text_part,
+)
 
 _FIRST_MS = 1_700_000_000_000
 _GROUP = 1_000
@@ -21,7 +31,7 @@ def stories(count: int) -> Iterator[tuple[list[pb.StreamResponse], int]]:
     """The events of each task, and when it ended: a millisecond after the one before."""
     ids, said = Ids(), message("echo").message
     for number in range(count):
-        task_id, context_id, at = ids.new(), ids.new(), _FIRST_MS + number
+        task_id, context_id, at = ids.new_task(Scope("", ANONYMOUS)), ids.new(), _FIRST_MS + number
         submitted = status_event(task_id, context_id, pb.TASK_STATE_SUBMITTED, at).status_update.status
         task = pb.Task(id=task_id, context_id=context_id, status=submitted, history=[said])
         task.history[0].task_id, task.history[0].context_id = task_id, context_id
@@ -44,13 +54,14 @@ def finished(count: int) -> Iterator[pb.Task]:
         yield task
 
 
-def fill(path: Path, count: int) -> None:
-    """Write tasks into a new SQLite file as the server would have done."""
-    asyncio.run(_fill(path, count))
+def fill(place: str | Path, count: int) -> None:
+    """Write tasks into a new SQLite file, or a PostgreSQL database, as the server would have done."""
+    asyncio.run(_fill(place, count))
 
 
-async def _fill(path: Path, count: int) -> None:
-    store, writes = SqliteStore(path), _writes(count)
+async def _fill(place: str | Path, count: int) -> None:
+    store = SqliteStore(place) if isinstance(place, Path) else PostgresStore(PostgresOptions(dsn=place))
+    writes = _writes(count)
     await store.open()
     while group := list(islice(writes, _GROUP)):
         await asyncio.gather(*map(store.commit, group))
@@ -71,5 +82,5 @@ def _writes(count: int) -> Iterator[Write]:
             entries=[Entry.of(number, event) for number, event in enumerate(events, 1)],
             head=TaskHead(head.SerializeToString(), head.context_id, head.status.state, at),
             artifacts=shelf.SerializeToString(),
-            claim=Lease("bench", at),
+            claim="bench",
         )

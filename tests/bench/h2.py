@@ -65,7 +65,7 @@ class Headers:
         return cls(first, later)
 
 
-def grpc_headers(method: str) -> Headers:
+def grpc_headers(method: str, **more: str) -> Headers:
     """What grpc clients send."""
     return Headers.of(
         (
@@ -77,6 +77,7 @@ def grpc_headers(method: str) -> Headers:
             ("content-type", "application/grpc"),
             ("user-agent", "a2a-bench"),
             ("a2a-version", "1.0"),
+            *more.items(),
         )
     )
 

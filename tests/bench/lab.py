@@ -15,11 +15,14 @@ import grpc
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from tests.bench.load import Load, Work, drive
-from tests.bench.processes import CLIENT_CORE, GATEWAY_CORE, Program, Server, free_port, python, running
+from tests.bench.processes import CLIENT_CORE, GATEWAY_CORE, SERVER_CORE, Program, Server, free_port, python, running
+from tests.support.postgres import Cluster, cluster
 
 T = TypeVar("T")
-Engine = Literal["memory", "sqlite"]
+Engine = Literal["memory", "sqlite", "postgres"]
+NAMES: Mapping[Engine, str] = {"memory": "memory", "sqlite": "SQLite", "postgres": "PostgreSQL"}
 
+AGENT, EXECUTOR = "tests.bench.agents:agent", "tests.bench.sdk_agent:Bench"
 _WARM_UP = 0.5
 _GO = Path(__file__).parent / "go"
 _GO_BUILD = Path("build/go")
@@ -62,17 +65,37 @@ class Lab:
         return self.folder / f"{self._count}-{name}"
 
     @contextmanager
-    def ours(self, engine: Engine, *, file: Path | None = None, settings: str = "") -> Iterator[Server]:
-        """Our server with all its doors as users start it, apart from settings that may lie about."""
-        store = "memory:" if engine == "memory" else f"sqlite:///{file or self.place('ours.db')}"
+    def ours(
+        self,
+        engine: Engine,
+        *,
+        place: str | Path = "",
+        settings: str = "",
+        agent: str = AGENT,
+        core: int = SERVER_CORE,
+    ) -> Iterator[Server]:
+        """Our server with all its doors as users start it, apart from settings that may lie about. `place`: the file or
+        the DSN of what it begins with.
+        """
+        stores = {"memory": "memory:", "sqlite": f"sqlite:///{place or self.place('ours.db')}"}
+        store = stores.get(engine, str(place))
         port, http = free_port(), free_port()
         doors = ["--grpc", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{http}"]
-        arguments = ["serve", "tests.bench.agents:agent", *self._quiet(settings), *doors, "--store", store]
+        arguments = ["serve", agent, *self._quiet(settings), *doors, "--store", store]
         command = python("-m", "a2a_server", *arguments)
         name = f"a2ad-{engine}-{port}"
-        program = Program(name=name, command=command, folder=self.folder, port=port, http=http, home=self._home)
+        program = Program(
+            name=name, command=command, folder=self.folder, port=port, http=http, core=core, home=self._home
+        )
         with running(program) as server:
             yield server
+
+    @staticmethod
+    @contextmanager
+    def postgres() -> Iterator[Cluster]:
+        """A PostgreSQL as durable as it is by default, on the load's core."""
+        with cluster("shared_buffers=512MB", "autovacuum=on", "max_wal_size=4GB") as made:
+            yield made
 
     @contextmanager
     def gateway(self, upstream: Server) -> Iterator[Server]:
@@ -91,13 +114,21 @@ class Lab:
         return ["--config", str(path), "--log-level", "warning"]
 
     @contextmanager
-    def sdk(
-        self, engine: Engine, *, tasks: int = 0, http: bool = False, legacy: bool = False, push: bool = False
+    def sdk(  # noqa: PLR0913 - what a server may have
+        self,
+        engine: Engine,
+        *,
+        place: str = "",
+        tasks: int = 0,
+        http: bool = False,
+        legacy: bool = False,
+        push: bool = False,
     ) -> Iterator[Server]:
         """One door of the SDK's server, for clients of 0.3 and with webhooks if so. Its tracing is off, which spares it
-        some work.
+        some work. `place`: the DSN of a PostgreSQL database.
         """
-        store = "memory:" if engine == "memory" else f"sqlite+aiosqlite:///{self.place('sdk.db')}"
+        stores = {"memory": "memory:", "sqlite": f"sqlite+aiosqlite:///{self.place('sdk.db')}"}
+        store = stores.get(engine, place.replace("postgresql:", "postgresql+asyncpg:"))
         door, port = "http" if http else "grpc", free_port()
         arguments = ["--door", door, "--port", str(port), "--store", store, "--tasks", str(tasks)]
         arguments += ["--legacy"] * legacy + ["--push"] * push
@@ -110,6 +141,16 @@ class Lab:
             extra={"OTEL_INSTRUMENTATION_A2A_SDK_ENABLED": "false"},
         )
         with running(program) as server:
+            yield server
+
+    @contextmanager
+    def files(self, folder: Path) -> Iterator[Server]:
+        """Somebody who shows the files of a folder, on the load's core."""
+        http = free_port()
+        command = python("-m", "http.server", str(http), "--bind", "127.0.0.1", "--directory", str(folder))
+        with running(
+            Program(name=f"files-{http}", command=command, folder=self.folder, http=http, core=CLIENT_CORE)
+        ) as server:
             yield server
 
     @contextmanager
@@ -140,19 +181,23 @@ class Lab:
         with running(Program(name=f"grpc-gateway-{http}", command=command, folder=self.folder, http=http)) as server:
             yield server
 
-    def compare(self, pairs: Mapping[str, tuple[Server, Work]]) -> Mapping[str, list[Load]]:
+    def compare(
+        self, pairs: Mapping[str, tuple[Server, Work]], effort: Effort | None = None
+    ) -> Mapping[str, list[Load]]:
         """Time-bounded rounds in which everybody has a turn, the order reversed every other time."""
-        seconds = self.effort.seconds
+        effort = effort or self.effort
+        seconds = effort.seconds
         for server, work in pairs.values():
             drive(server, work, seconds=min(_WARM_UP, seconds))
         return self.take_turns(
-            {name: partial(drive, server, work, seconds=seconds) for name, (server, work) in pairs.items()}
+            {name: partial(drive, server, work, seconds=seconds) for name, (server, work) in pairs.items()},
+            effort.rounds,
         )
 
-    def take_turns(self, measures: Mapping[str, Callable[[], T]]) -> Mapping[str, list[T]]:
+    def take_turns(self, measures: Mapping[str, Callable[[], T]], rounds: int = 0) -> Mapping[str, list[T]]:
         """Rounds of measurements, interleaved."""
         results: dict[str, list[T]] = {name: [] for name in measures}
-        for number in range(self.effort.rounds):
+        for number in range(rounds or self.effort.rounds):
             order = list(measures.items())
             for name, measure in reversed(order) if number % 2 else order:
                 results[name].append(measure())

@@ -18,6 +18,8 @@ GATEWAY_CORE = _CORES[1 % len(_CORES)]
 """For a second server; where there are but two cores it shares the load's."""
 _START, _STOP = 60.0, 10.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_ALIKE = {"PYTHONHASHSEED": "0"}
+"""Otherwise each process has hashes of its own, which make it a per cent faster or slower than its twin."""
 
 
 class NotStarted(Exception):  # noqa: N818 - the bench stops with it
@@ -37,8 +39,8 @@ class Server:
     """Of its HTTP door."""
 
     def cpu(self) -> float:
-        """Seconds of processor time that all its threads have used so far; to the nanosecond, unlike /proc/…/stat."""
-        return time.clock_gettime(~self.process.pid << 3 | 2)  # clock_getcpuclockid(3), which Python lacks
+        """Seconds of processor time that all its threads have used so far."""
+        return cpu_of(self.process.pid)
 
     def memory(self) -> int:
         """Bytes of it that are in RAM."""
@@ -65,6 +67,11 @@ class Server:
             time.sleep(0.05)
         said = self.log.read_text("utf-8", "replace")[-2000:]
         raise NotStarted(f"{self.name} does not listen on port {port}:\n{said}")
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of processor time that a process has used so far; to the nanosecond, unlike /proc/…/stat."""
+    return time.clock_gettime(~pid << 3 | 2)  # clock_getcpuclockid(3), which Python lacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +108,7 @@ def running(program: Program) -> Iterator[Server]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **program.extra},
+            env={**os.environ, **_ALIKE, **program.extra},
             cwd=program.home,
         )
     server = Server(program.name, process, program.log, program.port, program.http)

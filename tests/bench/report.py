@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from tests.bench.lab import Effort
-from tests.bench.rows import ALONE, BARE, GO, GROWTH, NETWORK, OLDER, SDK, Row
+from tests.bench.rows import ALONE, BARE, GO, GROWTH, NETWORK, NOTIFIED, OLDER, SDK, STORE, TRUST, WORKERS, Row
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
@@ -24,10 +24,14 @@ _PACKAGES = ("a2a-sdk", "aiohttp", "grpcio", "httptools", "orjson", "protobuf", 
 _COLUMNS = {
     SDK: ("a2ad", "a2a-sdk", "times better"),
     GO: ("a2ad", "grpc-gateway", "times better"),
+    STORE: ("a2ad", "the loop", "share"),
+    WORKERS: ("two", "one", "times better"),
     NETWORK: ("through it", "directly", "share"),
     BARE: ("a2ad", "prebuilt bytes", "times dearer"),
     OLDER: ("0.3", "1.0", "times dearer"),
+    TRUST: ("with", "without", "times dearer"),
     GROWTH: ("large", "small", "times dearer"),
+    NOTIFIED: ("with", "without", "share"),
     ALONE: ("a2ad",),
 }
 

@@ -10,10 +10,13 @@ from typing import Literal
 from tests.bench.load import Load
 
 SDK, GO = "Against a2a-sdk", "Against grpc-gateway in Go"
+WORKERS = "With two workers"
 NETWORK, BARE = "Through a gateway of its own", "Against writing prebuilt bytes"
-OLDER, GROWTH, ALONE = "For clients of 0.3", "Under growth", "Alone"
+STORE = "On PostgreSQL, against a loop that only appends"
+NOTIFIED = "With wake-ups for other servers"
+OLDER, TRUST, GROWTH, ALONE = "For clients of 0.3", "With callers, limits and logs", "Under growth", "Alone"
 
-_DEARER = {BARE, OLDER, GROWTH}
+_DEARER = {BARE, OLDER, TRUST, GROWTH}
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Ours, with 120 tasks to begin with."""
     folder = tmp_path_factory.mktemp("bench")
     fill(folder / "filled.db", 120)
-    with Lab(folder, Effort()).ours("sqlite", file=folder / "filled.db") as server:
+    with Lab(folder, Effort()).ours("sqlite", place=folder / "filled.db") as server:
         yield server
 
 

@@ -188,7 +188,7 @@ def statuses(entries: Sequence[Entry]) -> list[str]:
 
 async def until(holds: Callable[[], bool | Awaitable[bool]]) -> None:
     """Wait for something that nobody announces."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             found = holds()
             if found if isinstance(found, bool) else await found:

@@ -18,9 +18,9 @@ from a2a_server.ports.store import Store
 from tests.support import world
 from tests.support.doors import DOORS, Door
 from tests.support.effort import all_of_it
-from tests.support.house import MemoryStore, SqliteStore
+from tests.support.house import MemoryStore, PostgresOptions, PostgresStore, SqliteStore
 
-STORES = ("sqlite", "memory")
+STORES = ("sqlite", "memory", "postgres")
 """The first is what a server uses that was told nothing."""
 
 
@@ -71,6 +71,8 @@ def door(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Doo
 @pytest.fixture
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A store that `serving` opens and closes."""
+    if request.param == "postgres":
+        return PostgresStore(PostgresOptions(dsn=request.getfixturevalue("postgres")))
     return MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "a2a.db")
 
 

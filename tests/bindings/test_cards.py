@@ -19,7 +19,7 @@ from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.serve import running
 from a2a_server.settings import Settings
-from tests.support.house import StaticAuthenticator, required_violations
+from tests.support.house import Schemes, by_secrets, required_violations
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 
@@ -241,13 +241,13 @@ async def test_whoever_may_not_read_it_is_denied() -> None:
     async with serving(Stage(extended=extend).agent, authenticator=ByHeader()) as world:
         refusal = await refused(extended(world, "ann"))
     assert refusal.code.name == "PERMISSION_DENIED"
-    assert refusal.message == "These credentials may not read the extended card."
+    assert refusal.metadata["scope"] == "a2a:GetExtendedAgentCard"
 
 
 @pytest.mark.req("XCARD-01", "AUTN-02", "CARD-11")
-@pytest.mark.parametrize("authenticator", [StaticAuthenticator(tokens=[], api_keys=[], api_key_header="k"), Lax()])
+@pytest.mark.parametrize("authenticator", [by_secrets(), Lax()])
 async def test_it_needs_an_authenticated_caller(authenticator: Authenticator) -> None:
-    if isinstance(authenticator, StaticAuthenticator):
+    if isinstance(authenticator, Schemes):
         authenticator.card = ByHeader.card
     async with serving(Stage(extended=extend).agent, authenticator=authenticator) as world:
         refusal = await refused(extended(world, "root"))

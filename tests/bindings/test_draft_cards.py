@@ -87,13 +87,3 @@ async def test_its_doors_are_where_proxies_and_paths_put_them() -> None:
         origin = {"Origin": "https://any.example"}
         async with client.session.get(f"{client.base}{CARD}", headers=origin) as response:
             assert response.headers["Access-Control-Allow-Origin"] == "*"
-
-
-@pytest.mark.req("DRFT-05")
-async def test_the_other_cards_know_nothing_of_it() -> None:
-    async with draft_serving(Stage().agent, old_http={}) as (_, client):
-        root = client.base.removesuffix("/draft")
-        for headers in ({}, {"A2A-Version": "1.0"}, {"A2A-Version": "0.3"}):
-            async with client.session.get(root + CARD, headers=headers) as response:
-                assert response.status == 200
-                assert "/draft" not in await response.text()

@@ -148,7 +148,7 @@ async def test_an_author_may_use_an_event_again() -> None:
     agent = Agent("Again", "Says it again.", "1.0.0")
 
     @agent.skill(id="again", tags=["test"])
-    async def again(turn: Turn) -> None:
+    async def other_forms(turn: Turn) -> None:
         event = pb.StreamResponse(status_update=pb.TaskStatusUpdateEvent(status=pb.TaskStatus(state=WORKING)))
         await turn.emit(event)
         event.status_update.status.state = COMPLETED
@@ -273,7 +273,7 @@ def _speech(**members: object) -> pb.StreamResponse:
 
 BROKEN: dict[str, tuple[pb.StreamResponse, str]] = {
     "nothing": (pb.StreamResponse(), "an event needs one of"),
-    "a task": (pb.StreamResponse(task=pb.Task(id="x")), "the task is the server's"),
+    "a task": (pb.StreamResponse(task=pb.Task(id="x")), "only a direct turn begins the task, and once"),
     "a direct message": (pb.StreamResponse(message=says("hi")), "this interaction has a task"),
     "no state": (status(pb.TASK_STATE_UNSPECIFIED), "status_update.status.state: is required"),
     "an unknown state": (status(99), "unknown value 99"),  # type: ignore[arg-type]
@@ -576,3 +576,23 @@ async def test_a_direct_turn_that_takes_its_time_makes_its_task_late(store: Stor
         await begun(world)
         again.open()
         assert kinds(await stream) == ["task", "WORKING", "COMPLETED"]
+
+
+@pytest.mark.req("AGNT-01", "SEND-14")
+async def test_a_status_and_a_question_without_words_have_no_message(store: Store) -> None:
+    agent = Agent("Mute", "Says nothing.", "1.0.0")
+
+    @agent.skill(id="mute", tags=["test"])
+    async def mute(turn: Turn) -> None:
+        await turn.status()
+        if turn.number == 1:
+            await turn.ask()
+
+    async with serving(agent, store=store) as world:
+        items = await world.stream(say())
+        assert kinds(items) == ["task", "WORKING", "WORKING", "INPUT_REQUIRED"]
+        assert not any(item.status_update.status.HasField("message") for item in items[1:])
+        asked = items[0].task.id
+        done = await world.send(say("again", task_id=asked, message_id="m-2"))
+        assert done.status.state == COMPLETED
+        assert [said.message_id for said in done.history] == ["m-1", "m-2"]

@@ -11,8 +11,7 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from a2a_server.ports.authenticator import Caller
-from a2a_server.serve.parts import reachable
-from tests.support.house import Address
+from tests.support.house import Address, reachable
 from tests.support.http import SEND, get, house, once, port_of, post, wire
 from tests.support.stage import Stage
 
@@ -174,7 +173,9 @@ async def test_the_extended_card_is_for_its_reader_alone() -> None:
         assert answer.json["skills"][-1]["description"] == "For root."
         assert urls(answer.json)[1:] == ["https://public.example/a2a", "https://public.example/a2a/"]
         nobody = await once(port, get("/extendedAgentCard"))
-        assert (nobody.status, nobody.headers["WWW-Authenticate"]) == (401, 'Bearer realm="a2a"')
+        metadata = "https://public.example/.well-known/oauth-protected-resource/a2a"
+        challenge = f'Bearer realm="a2a", resource_metadata="{metadata}"'
+        assert (nobody.status, nobody.headers["WWW-Authenticate"]) == (401, challenge)
         assert (await once(port, get("/extendedAgentCard", "Authorization: Bearer ann-token"))).status == 403
         assert b"secret" not in (await once(port, get(CARD))).body.lower()
 

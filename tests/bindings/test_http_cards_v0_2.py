@@ -111,7 +111,9 @@ async def test_it_needs_credentials(where: Where) -> None:
     async with cards(where) as port:
         answer = await once(port, get(EXTENDED))
         wrong = await once(port, get(EXTENDED, "Authorization: Bearer wrong"))
-    assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, 'Bearer realm="a2a"')
+    metadata = f"http://127.0.0.1:{port}/.well-known/oauth-protected-resource"
+    challenge = f'Bearer realm="a2a", resource_metadata="{metadata}"'
+    assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, challenge)
     assert answer.headers["Content-Type"] == "application/json"
     assert answer.json["error"]["code"] == 401
     assert answer.json["error"]["status"] == "UNAUTHENTICATED"
@@ -125,7 +127,9 @@ async def test_whoever_may_not_read_it_is_told_so(where: Where) -> None:
         answer = await once(port, get(EXTENDED, ANN))
     assert (answer.status, answer.headers["Content-Type"]) == (403, "application/json")
     assert (answer.json["error"]["status"], answer.reason) == ("PERMISSION_DENIED", "PERMISSION_DENIED")
-    assert answer.json["error"]["message"] == "These credentials may not read the extended card."
+    assert answer.json["error"]["message"] == (
+        "GetExtendedAgentCard needs the scope a2a:GetExtendedAgentCard, which these credentials do not have."
+    )
     assert b"secret" not in answer.body.lower()
 
 
@@ -189,7 +193,7 @@ async def test_these_paths_are_of_0_3_whatever_the_header_says(where: Where, pat
         assert answer.json["error"] == {
             "code": 400,
             "status": "UNIMPLEMENTED",
-            "message": f'This path is A2A 0.3, but A2A-Version says "{version}"; leave it out, or say 0.3.',
+            "message": f'This path is A2A 0.3, but A2A-Version says "{version}"; leave it out, or send 0.3.',
             "details": [info("VERSION_NOT_SUPPORTED", -32009, requestedVersion=version, supportedVersions="0.3")],
         }
         assert ("Access-Control-Allow-Origin" in answer.headers) == (path == WELL_KNOWN)

@@ -169,7 +169,7 @@ async def test_other_versions_are_refused(where: Where, fields: tuple[str, ...],
     assert answer.json["error"] == {
         "code": 400,
         "status": "FAILED_PRECONDITION",
-        "message": f'This card is told in the form of A2A 1.0 or 0.3; the request asks for "{requested}".',
+        "message": f'This card is available for A2A 1.0 or 0.3; the request asks for "{requested}".',
         "details": [
             {
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",

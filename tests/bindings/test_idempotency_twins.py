@@ -156,8 +156,14 @@ async def test_a_twin_of_a_joined_message_waits_for_its_own_turn(store: Store) -
         while len((await world.get(task.id)).history) < 2:  # noqa: ASYNC110 - as a client polls
             await asyncio.sleep(0)
         twin = asyncio.ensure_future(world.send(more, metadata=key()))
-        stream = asyncio.ensure_future(world.stream(more, metadata=key()))
-        while world.pipeline.streams.count == 0:  # noqa: ASYNC110 - the server runs in this very loop
+        seen: list[pb.StreamResponse] = []
+
+        async def watch() -> None:
+            async for item in world.stub.SendStreamingMessage(more, metadata=key()):
+                seen.append(item)  # noqa: PERF401 - others look while it grows
+
+        stream = asyncio.ensure_future(watch())
+        while not seen:  # noqa: ASYNC110 - the server runs in this very loop
             await asyncio.sleep(0)
 
         stage.release.set()
@@ -167,7 +173,8 @@ async def test_a_twin_of_a_joined_message_waits_for_its_own_turn(store: Store) -
 
         assert await twin == await first
         assert texts(await twin) == ["red"]
-        assert kinds(await stream)[-1] == "COMPLETED"
+        await stream
+        assert kinds(seen)[-1] == "COMPLETED"
     assert len(stage.turns) == 2
 
 
@@ -183,7 +190,7 @@ async def test_a_message_joins_an_agent_that_never_stops_talking(store: Store) -
             await asyncio.sleep(0)
         return turn.text
 
-    async with serving(stage.agent, store=store) as world, asyncio.timeout(10):
+    async with serving(stage.agent, store=store) as world, asyncio.timeout(30):
         task = await world.send(say(skill="chatter", configuration=SOON))
         joined = await world.send(say("more", task_id=task.id, configuration=SOON), metadata=key())
         assert [message.parts[0].text for message in joined.history] == ["hello", "more"]
@@ -242,7 +249,7 @@ async def test_a_twin_of_a_turn_that_waits_for_a_credential_hears_of_it_at_once(
     async with serving(stage.agent, store=store) as world:
         first = await world.send(say(skill="vault"), metadata=key())
         assert first.status.state == pb.TASK_STATE_AUTH_REQUIRED
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert await world.send(say(skill="vault"), metadata=key()) == first
         stage.release.set()
         await world.reaches(first.id, pb.TASK_STATE_COMPLETED)

@@ -11,7 +11,19 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Agent, Turn
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.store import Store
-from tests.bindings.actors import AUTH, COMPLETED, INPUT, REJECTED, WORKING, Actor, Gate, asking, at_rest, status, until
+from tests.bindings.actors import (
+    AUTH,
+    COMPLETED,
+    INPUT,
+    REJECTED,
+    WORKING,
+    Actor,
+    Gate,
+    asking,
+    at_rest,
+    status,
+    until,
+)
 from tests.support.world import ByHeader, as_user, kinds, refused, say, serving
 
 

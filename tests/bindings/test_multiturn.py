@@ -233,7 +233,7 @@ async def test_a_message_to_a_running_task_gets_the_next_turn(store: Store) -> N
         assert [request.message.parts[0].text for request in agent.requests] == ["one", "two", "three"]
         assert [texts(artifact) for artifact in answers[2].artifacts] == [["one"], ["two"], ["three"]]
         assert [answer.status.state for answer in answers] == [COMPLETED] * 3
-        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)
+        assert not await store.claim("next", 10)
         await at_rest(world)
 
 
@@ -272,6 +272,24 @@ async def test_the_running_turn_may_take_the_message(store: Store) -> None:
         assert last == await first
         assert texts(last.artifacts[0]) == ["one two stop"]
         assert spoken(last) == ["one", "two", "stop"]
+        await at_rest(world)
+
+
+@pytest.mark.req("SEND-13", "INTR-02")
+async def test_a_turn_that_takes_the_answer_to_its_own_question_ends_as_any_other(store: Store) -> None:
+    """The task works again, and who sent the answer gets the result."""
+    agent = Agent("Chat", "Chats.", "1.0.0")
+
+    @agent.skill(id="chat", tags=["chat"])
+    async def chat(turn: Turn) -> str:
+        await turn.ask("Who?")
+        return "Hello, " + (await turn.next_message()).parts[0].text
+
+    async with serving(agent, store=store) as world:
+        task = await world.send(say())
+        items = await world.stream(say("Ann", task_id=task.id))
+        assert kinds(items) == ["task", "WORKING", "artifact_update", "COMPLETED"]
+        assert texts((await world.get(task.id)).artifacts[0]) == ["Hello, Ann"]
         await at_rest(world)
 
 
@@ -355,6 +373,7 @@ async def test_a_message_that_races_with_the_end_is_answered_or_refused(store: S
     async def finish(gate: Gate, delay: int) -> None:
         for _ in range(delay):
             await asyncio.sleep(0)
+            await store.ping()  # as long as the answer takes to find its task
         gate.open()
 
     async def answer(world: World, task_id: str, delay: int) -> str:

@@ -41,8 +41,11 @@ def counting(gate: Gate, chunks: int, *, text: str = "") -> Actor:
     return Actor(act)
 
 
-async def follow(world: World, task_id: str) -> list[pb.StreamResponse]:
-    return [item async for item in world.stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task_id))]
+async def follow(world: World, task_id: str, seen: list[pb.StreamResponse] | None = None) -> list[pb.StreamResponse]:
+    items: list[pb.StreamResponse] = [] if seen is None else seen
+    async for item in world.stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task_id)):
+        items.append(item)  # noqa: PERF401 - others look while it grows
+    return items
 
 
 @pytest.mark.req("ORDR-01", "ORDR-02", "ORDR-03")
@@ -51,8 +54,9 @@ async def test_a_hundred_subscribers_see_the_same_in_the_same_order(store: Store
     async with serving(counting(gate, 200), store=store) as world:
         sender = asyncio.ensure_future(world.stream(say()))
         task_id = await begun(world)
-        readers = [asyncio.ensure_future(follow(world, task_id)) for _ in range(100)]
-        await until(lambda: world.pipeline.streams.count == 101)
+        seen: list[list[pb.StreamResponse]] = [[] for _ in range(100)]
+        readers = [asyncio.ensure_future(follow(world, task_id, items)) for items in seen]
+        await until(lambda: all(seen))
         await world.reaches(task_id, WORKING)
         gate.open()
         own = await sender

@@ -355,7 +355,7 @@ async def test_a_task_has_room_for_a_hundred_configs(store: Store) -> None:
         one_more = {"task_push_notification_config": config()}
         for attempt in (create(world, task.id), world.send(say(task_id=task.id, configuration=one_more))):
             refusal = await refused(attempt)
-            assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+            assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED")
         assert (await create(world, task.id, id="c007", url=f"{URL}/new")).url == f"{URL}/new"
         await delete(world, task.id, "c000")
         await create(world, task.id, id="fresh")
@@ -426,7 +426,7 @@ async def test_an_owner_has_so_many_configs_for_one_host(store: Store) -> None:
         await put(second.id, id="b")
         for user_fields in ({}, {"url": "https://EXAMPLE.com:443/other"}):
             refusal = await refused(put(first.id, **user_fields))
-            assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "OVERLOADED")
+            assert (refusal.code.name, refusal.reason) == ("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED")
             assert (refusal.message, refusal.fields) == (f"url: {FULL}", {"url": FULL})
         turns, field = len(stage.turns), "configuration.task_push_notification_config.url"
         continued = say(task_id=first.id, configuration={"task_push_notification_config": config()})
@@ -479,7 +479,7 @@ async def test_every_version_names_the_field_and_the_bound() -> None:
             assert answer.status == 429
             assert "Retry-After" not in answer.headers
             assert f"{name}: {FULL}" in str(answer.json)
-            assert "OVERLOADED" in str(answer.json)
+            assert "QUOTA_EXCEEDED" in str(answer.json)
 
 
 @pytest.mark.req("PUSH-03", "PUSH-13")

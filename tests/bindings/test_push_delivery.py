@@ -36,7 +36,7 @@ async def delivering(
 
 async def received(client: Receiver, count: int) -> list[Received]:
     """The first so many requests; there may be more."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(client.received) < count:
             client.arrived.clear()
             await client.arrived.wait()
@@ -87,7 +87,7 @@ async def test_a_config_made_while_the_task_runs_gets_what_follows(store: Store)
 
 async def before_the_wait(world: World, task: pb.Task) -> int:
     """The number of the last event before the agent waits."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             last = (await world.core.services.store.entries(task.id, 0, 100))[-1]
             if last.event.status_update.status.HasField("message"):

@@ -181,7 +181,7 @@ async def test_others_are_served_while_a_long_webhook_is_written(*, whole: bool)
     async with serving(stage.agent, delivery=options) as world:
         configuration = {"task_push_notification_config": {"url": "https://hook.example/"}}
         task = await world.send(say(skill="heavy", configuration=configuration))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not begun.is_set():  # noqa: ASYNC110 - a thread says so
                 await asyncio.sleep(0.001)
             assert (await world.get(task.id)).status.state == pb.TASK_STATE_COMPLETED

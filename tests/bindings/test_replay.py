@@ -159,7 +159,7 @@ async def test_who_has_seen_everything_is_told_at_once_that_the_stream_stands(st
         await gate.reached.wait()
         last = len(await log_of(world.core, task.id))
         stream = await subscribe(upstream, task.id, last)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert not await anext(stream.items)
         gate.open()
         assert numbers(await read(stream)) == [last + 1]

@@ -109,7 +109,8 @@ async def test_a_finished_task_takes_no_message_and_stays_as_it_is(
         more = say("more", task_id=task.id)
         refusal = await refused(world.stream(more) if streaming else world.stub.SendMessage(more))
         assert (refusal.code, refusal.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "UNSUPPORTED_OPERATION")
-        assert refusal.metadata == {"taskId": task.id, "state": pb.TaskState.Name(end)}
+        state = pb.TaskState.Name(end)
+        assert refusal.metadata == {"taskId": task.id, "contextId": task.context_id, "state": state}
         assert await world.get(task.id) == task
         assert len(agent.requests) == 1
 

@@ -20,7 +20,8 @@ from a2a_server.ports.store import Store
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, at_rest, until
 from tests.support.calls import key
 from tests.support.guard import Guard, answer, asked
-from tests.support.house import REDACTED, REPLAY, TurnInput, fingerprint, recovered
+from tests.support.house import REDACTED, REPLAY, PostgresStore, TurnInput, fingerprint, recovered
+from tests.support.postgres import all_rows
 from tests.support.stage import texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 
@@ -62,6 +63,8 @@ WAYS = [as_result, deep_inside, in_words, in_everything]
 
 def kept(store: Store, folder: Path) -> bytes:
     """All that the store holds: of a file also what is free in it, and its log."""
+    if isinstance(store, PostgresStore):
+        return all_rows(store.dsn)
     files = [path.read_bytes() for path in sorted(folder.iterdir()) if not path.name.endswith("lock")]
     return b"".join(files) or pickle.dumps(vars(store))
 

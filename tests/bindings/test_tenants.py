@@ -42,7 +42,8 @@ def fields(caller: str) -> list[str]:
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     agent = Stage(extended=lambda card, _: card).agent
-    async with house(agent, auth=credentials(), tenants=TENANTS, gateway=DRAFT) as running:
+    unbounded = {"wrong_credentials": 0}  # the tests present many
+    async with house(agent, auth=credentials(), tenants=TENANTS, gateway=DRAFT, rates=unbounded) as running:
         yield running
 
 

@@ -15,7 +15,7 @@ from a2a_server.agents import Extension
 from a2a_server.ports.authenticator import Caller, Credentials
 from tests.bindings.actors import COMPLETED, Gate, waiting
 from tests.support.calls import URL
-from tests.support.house import CallRules, Secret, StaticAuthenticator, StreamOptions
+from tests.support.house import CallRules, Secret, StreamOptions, by_secrets
 from tests.support.old import RPCS, every_old_call, get, send, tell
 from tests.support.stage import Stage
 from tests.support.world import ByHeader, Refusal, as_user, refused, serving
@@ -287,7 +287,7 @@ async def test_a_required_extension_that_is_not_listed() -> None:
 @pytest.mark.req("AUTN-03")
 async def test_nobody_gets_in_without_credentials() -> None:
     secret = Secret(hashlib.sha256(b"ann-token").digest(), Caller("ann", authenticated=True))
-    guard = StaticAuthenticator(tokens=[secret], api_keys=[], api_key_header="x-api-key")
+    guard = by_secrets([secret])
     async with serving(Stage().agent, authenticator=guard) as world:
         for rpc, call in every_old_call(world).items():
             assert told(await refused(call())) == ("UNAUTHENTICATED", "UNAUTHENTICATED", "a2a-server"), rpc

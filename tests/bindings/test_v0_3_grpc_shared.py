@@ -15,7 +15,7 @@ from a2a_server.ports.store import Store
 from tests.bindings.actors import CANCELED, COMPLETED, INPUT, Gate, at_rest, begun, until, waiting
 from tests.support.calls import SOON
 from tests.support.house import CallRules, Tenants
-from tests.support.old import NOW, get, kinds, send, stream, subscribe, tell, texts
+from tests.support.old import NOW, get, kinds, send, stream, tell, texts
 from tests.support.stage import Stage
 from tests.support.stage import texts as new_texts
 from tests.support.world import ByHeader, as_user, refused, say, serving
@@ -77,12 +77,21 @@ async def test_readers_of_both_versions_watch_one_task(store: Store, begins: str
         sending = asyncio.ensure_future(sender)
         task_id = await begun(world)
 
-        async def watch() -> list[pb.StreamResponse]:
-            return [item async for item in world.stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task_id))]
+        seen: list[list[Any]] = []
 
-        new = [asyncio.ensure_future(watch()) for _ in range(3)]
-        old = [asyncio.ensure_future(subscribe(world, task_id)) for _ in range(3)]
-        await until(lambda: world.pipeline.streams.count == 7)
+        async def watch(stream: Any) -> list[Any]:
+            seen.append(items := [])
+            async for item in stream:
+                items.append(item)  # noqa: PERF401 - others look while it grows
+            return items
+
+        wanted = v03.TaskSubscriptionRequest(name=f"tasks/{task_id}")
+        new = [
+            asyncio.ensure_future(watch(world.stub.SubscribeToTask(pb.SubscribeToTaskRequest(id=task_id))))
+            for _ in range(3)
+        ]
+        old = [asyncio.ensure_future(watch(world.old.TaskSubscription(wanted))) for _ in range(3)]
+        await until(lambda: len(seen) == sum(map(bool, seen)) == 6)
         gate.open()
         assert {new_kinds(items)[-1] for items in await asyncio.gather(*new)} == {"COMPLETED"}
         assert {kinds(items)[-1] for items in await asyncio.gather(*old)} == {"COMPLETED!"}

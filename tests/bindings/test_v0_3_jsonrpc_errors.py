@@ -178,7 +178,7 @@ async def test_so_is_a_method_of_nobody_if_0_3_is_spoken(path: str, headers: dic
 @pytest.mark.req("VERS-02", "VERS-04", "VERS-08", "VERS-09")
 @pytest.mark.parametrize("version", ["1.0", "1.0.1", "0.2.5", "x"])
 async def test_a_method_of_0_3_contradicts_every_other_version(version: str) -> None:
-    text = f'A method with a slash is A2A 0.3, but A2A-Version says "{version}"; leave it out, or say 0.3.'
+    text = f'A method with a slash is A2A 0.3, but A2A-Version says "{version}"; leave it out, or send 0.3.'
     data = {"reason": "VERSION_NOT_SUPPORTED", "requestedVersion": version, "supportedVersions": "0.3"}
     async with old_gateway(Refusing(A2AError(Reason.TASK_NOT_FOUND, "Called."))) as client:
         for path, headers in (("/", {"a2a_version": version}), (f"/?A2A-Version={version}", {})):
@@ -249,7 +249,7 @@ async def test_who_may_not_and_who_is_too_many_are_told_at_the_level_of_http() -
     async with old_gateway(Refusing(refusal)) as client:
         for answer in (await client.post(request("tasks/get", {"id": "t"})), await client.rest("GET", "/v1/tasks/t")):
             assert answer.status == 401
-            assert answer.headers["WWW-Authenticate"] == "Bearer"
+            assert answer.headers["WWW-Authenticate"].startswith('Bearer resource_metadata="http://127.0.0.1:')
     async with old_gateway(Refusing(A2AError(Reason.OVERLOADED, "Later.", retry_after=2))) as client:
         for answer in (await client.post(request("tasks/get", {"id": "t"})), await client.rest("GET", "/v1/tasks/t")):
             assert answer.status == 429

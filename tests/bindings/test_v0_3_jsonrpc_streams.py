@@ -124,7 +124,7 @@ async def test_a_question_is_not_final_while_a_message_waits_for_its_turn(form: 
 
 async def the_only_task(client: OldClient, state: str) -> str:
     """Its id, once it has come that far."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             for task in await client.told("GET", "/v1/tasks"):
                 known = await client.call("tasks/get", {"id": task["id"]})
@@ -190,7 +190,7 @@ async def test_each_reader_sees_the_same_end_wherever_it_has_begun(where: Where)
 
 
 async def world_has_readers(world: Any, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while world.http.streams.count < count:  # noqa: ASYNC110 - nobody announces it
             await asyncio.sleep(0.001)
         while world.pipeline.streams.count < count:  # noqa: ASYNC110 - as above

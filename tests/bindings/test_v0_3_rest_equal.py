@@ -131,7 +131,7 @@ async def test_a_task_is_watched_from_all_doors_at_once(where: Where) -> None:
         await stage.began()
         (task,) = (await world.stub.ListTasks(pb.ListTasksRequest())).tasks
         watching = [asyncio.ensure_future(client.watch(task.id)) for client in clients.values()]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while world.pipeline.streams.count < len(watching) + 1:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.001)
         hooks = [await client.hooks(task.id) for client in clients.values()]

@@ -147,3 +147,16 @@ async def test_a_config_comes_with_a_send_by_any_of_its_names(member: str, words
         task = (await client.told("POST", "/v1/message:send", body))["task"]["id"]
         listed = (await client.told("GET", f"/v1/tasks/{task}/pushNotificationConfigs"))["configs"]
     assert [config_of(told, task)[1]["id"] for told in listed] == ["i"]
+
+
+@pytest.mark.req("CONF-54", "DOOR-03")
+@pytest.mark.parametrize("empty", [{}, None])
+async def test_an_empty_config_beside_a_member_without_a_name_is_none(empty: Any, where: Where) -> None:
+    async with old_serving(Stage().agent, where, push_notifications=True) as (_, client):
+        configuration = {"blocking": True, "pushNotification": empty, "": [False, None]}
+        answer = await client.post(say("paint", configuration=configuration), path="/v1/message:send")
+    if empty is None:
+        assert answer.status == 200
+    else:
+        assert (answer.status, answer.json["error"]["code"]) == (400, 400)
+        assert "pushNotification" in str(answer.json)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TypedDict, Unpack
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.push import PushConfig
-from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, TaskHead, Write
+from a2a_server.ports.records import Entry, Receipt, StoredTurn, TaskHead, Write
 from a2a_server.ports.store import Store, StoredTask
 from tests.support.house import Scope, Trace
 
@@ -21,8 +21,8 @@ WORKING = pb.TASK_STATE_WORKING
 COMPLETED = pb.TASK_STATE_COMPLETED
 ASKING = pb.TASK_STATE_INPUT_REQUIRED
 
-HERE = Lease("here", 1_000)
-THERE = Lease("there", 2_000)
+HERE, THERE = "here", "there"
+"""Sessions."""
 
 
 class Unlimited:
@@ -68,10 +68,11 @@ class More(TypedDict, total=False):
     expected: int
     epoch: int
     artifacts: bytes
-    claim: Lease
+    claim: str
     begin: Sequence[StoredTurn]
     end: Sequence[int]
     state: bytes
+    remember: Mapping[str, bytes | None]
     configs: Sequence[PushConfig]
     notify: bool
     traces: Sequence[tuple[int, Trace | None]]
@@ -117,13 +118,17 @@ class Author:
         await self.commit(self.write(self.first(), head=self.head(), **more))
         return self
 
-    async def start(self, lease: Lease = HERE, **more: Unpack[More]) -> Author:
+    async def start(self, session: str = HERE, **more: Unpack[More]) -> Author:
         """Create the task with a running turn."""
-        more["claim"], more["begin"] = lease, [StoredTurn(1, b"request")]
+        more["claim"], more["begin"] = session, [StoredTurn(1, b"request")]
         return await self.create(**more)
 
     async def chunk(self, text: str, *, artifact: str = "a", append: bool = True, **more: Unpack[More]) -> None:
         await self.commit(self.write(chunk(self.number + 1, text, artifact=artifact, append=append), **more))
+
+    def next_chunk(self, further: int, text: str) -> Entry:
+        """The chunk that comes after so many further ones."""
+        return chunk(self.number + 1 + further, text)
 
     async def become(self, state: int, status_ms: int | None = None, /, **more: Unpack[More]) -> None:
         self.state, self.status_ms = state, self.status_ms if status_ms is None else status_ms

@@ -2,5 +2,5 @@
 
 import pytest
 
-for topic in ("contract", "lists", "push", "receipts", "tasks", "turns"):
+for topic in ("contract", "holdings", "lists", "push", "receipts", "retention", "sessions", "tasks", "turns"):
     pytest.register_assert_rewrite(f"tests.conformance.store_{topic}")

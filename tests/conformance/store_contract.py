@@ -11,27 +11,42 @@ import pytest
 
 from a2a_server.ports.store import Store
 from tests.conformance.authors import UNLIMITED, Author, config
+from tests.conformance.store_contexts import ContextPromises
+from tests.conformance.store_holdings import HoldingPromises
 from tests.conformance.store_lists import ListPromises
-from tests.conformance.store_push import ConfigPromises, CountPromises, DebtPromises, ParkingPromises, RoomPromises
+from tests.conformance.store_push import (
+    ConfigPromises,
+    CountPromises,
+    DebtPromises,
+    ParkingPromises,
+    RoomPromises,
+    SkipPromises,
+)
 from tests.conformance.store_receipts import ReceiptPromises
+from tests.conformance.store_retention import RetentionPromises
 from tests.conformance.store_tasks import TaskPromises, WritePromises
 from tests.conformance.store_traces import TracePromises
 from tests.conformance.store_turns import TurnPromises
 
 
-class StoreContract(
+class StorePromises(
     TaskPromises,
     ListPromises,
     TurnPromises,
+    ContextPromises,
     ReceiptPromises,
     ConfigPromises,
     DebtPromises,
+    SkipPromises,
     RoomPromises,
     CountPromises,
     ParkingPromises,
     TracePromises,
     WritePromises,
+    RetentionPromises,
 ):
+    """Everything but exact counts of bytes."""
+
     async def test_the_secret_is_made_once(self, store: Store) -> None:
         secret = await store.secret()
         assert len(secret) == 32
@@ -54,3 +69,7 @@ class StoreContract(
         assert await author.load() == before
         assert len(await store.claim_deliveries(0, 1, 10, UNLIMITED)) == 1
         await author.chunk("y")
+
+
+class StoreContract(StorePromises, HoldingPromises):
+    """Everything."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_server.domain.scope import Scope
 from a2a_server.ports.push import Delivery, FailedAttempt, PushConfig
 from a2a_server.ports.store import StaleWrite, Store
 from tests.conformance.authors import ANN, BOB, COMPLETED, UNLIMITED, Author, chunk, config, message, status
+from tests.support.house import Scope
 
 NOW, UNTIL = 1_000, 2_000
 
@@ -30,6 +30,11 @@ async def claim_one(store: Store, now_ms: int = NOW, until_ms: int = UNTIL) -> D
 
 def put_off(retry_ms: int | None, *, why: str = "timeout", tried: bool = True) -> FailedAttempt:
     return FailedAttempt(NOW, retry_ms, why, tried)
+
+
+def rejection(retry_ms: int | None) -> FailedAttempt:
+    """Without a further attempt the webhook is skipped."""
+    return FailedAttempt(NOW, retry_ms, "status 400", rejected=True)
 
 
 async def indebted(store: Store, *config_ids: str) -> Author:
@@ -299,6 +304,56 @@ class DebtPromises:
         assert (delivery.number, delivery.attempts, delivery.failing_ms) == (2, 1, NOW)
 
 
+class SkipPromises:
+    @pytest.mark.req("CONF-81")
+    async def test_rejections_are_kept_with_the_delivery(self, store: Store) -> None:
+        await indebted(store, "c")
+        counts = []
+        for rejected in (False, True, False, True):
+            delivery = await claim_one(store)
+            counts.append((delivery.attempts, delivery.rejections))
+            await store.finish_attempt(delivery, rejection(NOW) if rejected else put_off(NOW))
+        assert counts == [(0, 0), (1, 0), (2, 1), (3, 1)]
+        delivery = await claim_one(store)
+        assert (delivery.number, delivery.attempts, delivery.rejections) == (2, 4, 2)
+        await store.finish_attempt(delivery, None)
+        assert (await claim_one(store)).rejections == 0
+
+    @pytest.mark.req("CONF-81")
+    async def test_after_a_skipped_one_the_next_begins_anew(self, store: Store) -> None:
+        author = await indebted(store, "c")
+        for failure in (put_off(NOW), rejection(NOW), rejection(None)):
+            assert await store.finish_attempt(await claim_one(store), failure)
+        assert await store.commit(author.write(chunk(5, "x"), notify=True))  # it is not parked
+        delivery = await claim_one(store)
+        assert (delivery.number, delivery.attempts, delivery.rejections, delivery.failing_ms) == (3, 0, 0, None)
+
+    @pytest.mark.req("CONF-81")
+    async def test_only_who_holds_the_claim_may_skip(self, store: Store) -> None:
+        author = await indebted(store, "c")
+        old = await claim_one(store)
+        await store.put_config(ANN, config(author.task_id, "c", "https://new.example/"))
+        assert not await store.finish_attempt(old, rejection(None))
+        assert await claimed(store) == [(author.task_id, "c", 2)]
+
+    @pytest.mark.req("CONF-81", "PUSH-03")
+    async def test_a_replaced_config_has_rejected_nothing(self, store: Store) -> None:
+        author = await indebted(store, "c")
+        await store.finish_attempt(await claim_one(store), rejection(NOW))
+        await store.put_config(ANN, config(author.task_id, "c", "https://new.example/"))
+        assert (await claim_one(store)).rejections == 0
+
+    @pytest.mark.req("CONF-81")
+    async def test_a_config_whose_last_one_is_skipped_does_not_count(self, store: Store) -> None:
+        author = Author(store, state=COMPLETED)
+        hooks = [hook_at(author, "a.example")]
+        await author.commit(author.write(author.first(), head=author.head(), configs=hooks, notify=True))
+        assert await store.count_configs(ANN.owner, "a.example:443", 10) == 1
+        await store.finish_attempt(await claim_one(store), rejection(None))
+        assert await store.count_configs(ANN.owner, "a.example:443", 10) == 0
+        assert await store.next_due() is None
+
+
 class Rooms:
     """Limits as a test sets them: for each host, for some hosts, for some owners."""
 
@@ -414,6 +469,23 @@ class CountPromises:
         await store.delete_config(ANN, author.task_id, "c")
         assert await store.count_configs(ANN.owner, site, 10) == 2
         assert await store.count_configs(ANN.owner, "b.example:443", 10) == 2
+
+    @pytest.mark.req("LIMT-01")
+    async def test_configs_and_hosts_of_an_owner_are_counted_together(self, store: Store) -> None:
+        assert await store.count_hosts(ANN.owner, 10) == await store.count_configs(ANN.owner, None, 10) == 0
+        author = await indebted_at(store, "a.example", *"abc")
+        await indebted_at(store, "b.example", scope=Scope("north", ANN.owner))
+        await indebted_at(store, "c.example", scope=BOB)
+        assert await store.count_configs(ANN.owner, None, 10) == 4
+        assert await store.count_configs(ANN.owner, None, 3) == 3
+        assert await store.count_hosts(ANN.owner, 10) == 2
+        assert await store.count_hosts(ANN.owner, 1) == 1
+        await store.put_config(ANN, hook_at(author, "d.example", "a"))
+        assert (await store.count_configs(ANN.owner, None, 10), await store.count_hosts(ANN.owner, 10)) == (4, 3)
+        for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
+            await store.finish_attempt(delivery, put_off(None) if delivery.host != "a.example:443" else None)
+        assert (await store.count_configs(ANN.owner, None, 10), await store.count_hosts(ANN.owner, 10)) == (2, 1)
+        assert await store.count_hosts(BOB.owner, 10) == 0
 
     @pytest.mark.req("LIMT-01")
     async def test_configs_with_nothing_to_send_do_not_count(self, store: Store) -> None:

@@ -13,6 +13,7 @@ from a2a_server.domain.scope import Scope
 from a2a_server.ports.records import TaskHead
 from a2a_server.ports.store import Store
 from tests.conformance.store_contract import StoreContract
+from tests.conformance.store_sessions import LetterPromises, SessionPromises, SharedStore
 from tests.support.house import MemoryStore
 
 
@@ -20,6 +21,18 @@ class TestMemoryStore(StoreContract):
     @pytest.fixture
     async def store(self) -> Store:
         return MemoryStore()
+
+
+class TestSharedMemoryStore(SessionPromises, LetterPromises):
+    """Several servers in one process, as tests have them."""
+
+    @pytest.fixture
+    async def store(self) -> SharedStore:
+        return MemoryStore()
+
+    @pytest.fixture
+    async def others(self, store: SharedStore) -> SharedStore:
+        return store
 
 
 HERE = Scope("", "me")

@@ -7,33 +7,38 @@ from pathlib import Path
 
 import pytest
 
-from a2a_server.ports.push import ConfigFilter, ConfigStatus
+from a2a_server.ports.push import ConfigFilter, ConfigStatus, PushAdmin
 from a2a_server.ports.store import Store
 from tests.conformance.authors import ANN, UNLIMITED, Author, config
-from tests.conformance.store_push import NOW, UNTIL, claim_one, claimed, indebted, put_off
-from tests.support.house import SqlitePushAdmin, SqliteStore
+from tests.conformance.store_push import NOW, UNTIL, claim_one, claimed, indebted, put_off, rejection
+from tests.support.house import PostgresOptions, PostgresPushAdmin, PostgresStore, SqlitePushAdmin, SqliteStore
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    return request.getfixturevalue("postgres") if request.param == "postgres" else tmp_path / "a2a.db"
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    store = SqliteStore(tmp_path / "a2a.db")
+async def store(place: Path | str) -> AsyncIterator[Store]:
+    store = PostgresStore(PostgresOptions(dsn=place)) if isinstance(place, str) else SqliteStore(place)
     await store.open()
     yield store
     await store.close()
 
 
 @pytest.fixture
-def admin(tmp_path: Path) -> SqlitePushAdmin:
-    return SqlitePushAdmin(tmp_path / "a2a.db")
+def admin(place: Path | str) -> PushAdmin:
+    return PostgresPushAdmin(PostgresOptions(dsn=place)) if isinstance(place, str) else SqlitePushAdmin(place)
 
 
-def account(admin: SqlitePushAdmin, author: Author, config_id: str = "c") -> ConfigStatus:
+def account(admin: PushAdmin, author: Author, config_id: str = "c") -> ConfigStatus:
     (found,) = admin.status(ConfigFilter(author.task_id, config_id), 10)
     return found
 
 
 @pytest.mark.req("PAID-03")
-async def test_a_parked_config_is_not_claimed(store: Store, admin: SqlitePushAdmin) -> None:
+async def test_a_parked_config_is_not_claimed(store: Store, admin: PushAdmin) -> None:
     author = await indebted(store, "c", "d")
     parked, other = sorted(
         await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED), key=lambda delivery: delivery.hook.config.id
@@ -48,7 +53,7 @@ async def test_a_parked_config_is_not_claimed(store: Store, admin: SqlitePushAdm
 
 
 @pytest.mark.req("PAID-03")
-async def test_what_is_parked_is_retried_when_asked_for(store: Store, admin: SqlitePushAdmin) -> None:
+async def test_what_is_parked_is_retried_when_asked_for(store: Store, admin: PushAdmin) -> None:
     author = await indebted(store, "c", "d")
     for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
         await store.finish_attempt(delivery, put_off(None))
@@ -62,7 +67,7 @@ async def test_what_is_parked_is_retried_when_asked_for(store: Store, admin: Sql
     assert await claimed(store) == [(author.task_id, "d", 2)]
 
 
-async def test_a_retry_leaves_an_attempt_alone_that_is_under_way(store: Store, admin: SqlitePushAdmin) -> None:
+async def test_a_retry_leaves_an_attempt_alone_that_is_under_way(store: Store, admin: PushAdmin) -> None:
     await indebted(store, "c")
     delivery = await claim_one(store)
     assert admin.retry(ConfigFilter()) == 1
@@ -70,7 +75,28 @@ async def test_a_retry_leaves_an_attempt_alone_that_is_under_way(store: Store, a
     assert await store.finish_attempt(delivery, None)
 
 
-async def test_dropping_strikes_out_debts_and_keeps_configs(store: Store, admin: SqlitePushAdmin) -> None:
+@pytest.mark.req("CONF-81")
+async def test_skipped_webhooks_are_counted_and_stay_skipped(store: Store, admin: PushAdmin) -> None:
+    author = await indebted(store, "c")
+    await store.finish_attempt(await claim_one(store), rejection(NOW))
+    await store.finish_attempt(await claim_one(store), rejection(None))
+    found = account(admin, author)
+    assert (found.delivered, found.skipped, found.failed, found.pending) == (0, 1, 2, 2)
+    assert (found.next_number, found.attempts, found.parked_ms, found.why) == (3, 0, None, "status 400")
+    await store.finish_attempt(await claim_one(store), rejection(NOW))
+    assert admin.retry(ConfigFilter()) == 1
+    delivery = await claim_one(store)
+    assert (delivery.number, delivery.attempts, delivery.rejections) == (3, 0, 0)
+    await store.finish_attempt(delivery, None)
+    found = account(admin, author)
+    assert (found.delivered, found.skipped, found.failed, found.why) == (1, 1, 3, "")
+    await store.finish_attempt(await claim_one(store), rejection(NOW))
+    assert admin.drop(ConfigFilter()) == 1
+    await author.chunk("more", notify=True)
+    assert (await claim_one(store)).rejections == 0
+
+
+async def test_dropping_strikes_out_debts_and_keeps_configs(store: Store, admin: PushAdmin) -> None:
     author = await indebted(store, "c", "d")
     under_way, parked = sorted(
         await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED), key=lambda delivery: delivery.hook.config.id
@@ -83,7 +109,7 @@ async def test_dropping_strikes_out_debts_and_keeps_configs(store: Store, admin:
     assert sorted(await claimed(store)) == [(author.task_id, "c", 5), (author.task_id, "d", 5)]
 
 
-async def test_only_what_is_meant_is_touched(store: Store, admin: SqlitePushAdmin) -> None:
+async def test_only_what_is_meant_is_touched(store: Store, admin: PushAdmin) -> None:
     one, two = await indebted(store, "c", "d"), await indebted(store, "c")
     for delivery in await store.claim_deliveries(NOW, UNTIL, 10, UNLIMITED):
         if (delivery.task_id, delivery.hook.config.id) != (one.task_id, "d"):
@@ -97,7 +123,7 @@ async def test_only_what_is_meant_is_touched(store: Store, admin: SqlitePushAdmi
     assert admin.drop(ConfigFilter()) == 3
 
 
-async def test_the_status_shows_what_is_pending(store: Store, admin: SqlitePushAdmin) -> None:
+async def test_the_status_shows_what_is_pending(store: Store, admin: PushAdmin) -> None:
     quiet = await Author(store).create(configs=[config("t")])
     author = await indebted(store, "a", "b", "c")
     deliveries = {
@@ -121,6 +147,7 @@ async def test_the_status_shows_what_is_pending(store: Store, admin: SqlitePushA
         "pending": 2,
         "next_number": 3,
         "delivered": 1,
+        "skipped": 0,
         "failed": 0,
         "attempts": 0,
         "due_ms": NOW,

@@ -28,12 +28,18 @@ set -eu
 docker() {
     verb="$1 $2"; shift 2
     case $verb in
-        "run --rm") shift; "$PYTHON" -m a2a_server "$@" ;;
+        "run --rm") alone "$@" ;;
         "compose exec") while [ "$1" != server ]; do shift; done; shift; inside "$@" ;;
         "compose run") for last; do :; done; sh -c "$last" ;;
         *) echo "no engine for: docker $verb" >&2; return 1 ;;
     esac
 }
+alone() (
+    while [ "$1" != a2ad:latest ]; do [ "$1" != --volume ] || volume=$2; shift; done
+    shift
+    for word; do shift; set -- "$@" "$(echo "$word" | sed "s#^${volume#*:}/#${volume%%:*}/#")"; done
+    "$PYTHON" -m a2a_server "$@"
+)
 inside() (
     cd deploy/app
     program=$1; shift
@@ -202,7 +208,7 @@ class Deployment:
     def _until_healthy(self, name: str, ask: Callable[[], subprocess.CompletedProcess[str]]) -> None:
         """Ask when it says that its doors are open: asking takes a core, which it needs for its start."""
         deadline = time.monotonic() + PATIENCE
-        while self.log(name).count("Try:") < self._starts[name] or ask().returncode:
+        while self.log(name).count('.started"') < self._starts[name] or ask().returncode:
             assert self._running[name].poll() is None, self.log(name)
             assert time.monotonic() < deadline, self.log(name)
             time.sleep(0.05)

@@ -61,7 +61,7 @@ def _opened(process: subprocess.Popen[str]) -> tuple[str, str, str]:
     assert process.stdout is not None
     for line in process.stdout:
         lines.append(line)
-        if line.startswith("Try:"):
+        if lines[-2:-1] == ["Try:\n"]:
             doors = [
                 next(text.split()[1] for text in lines if text.startswith(f"  {door}")) for door in ("grpc", "http")
             ]

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import shlex
 import signal
 import socket
 import sqlite3
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
@@ -80,13 +82,92 @@ def test_a_token_fits_into_the_settings(tmp_path: Path) -> None:
     assert entry["hash"] == "sha256:" + hashlib.sha256(lines[1].encode()).hexdigest()
 
 
+def test_a_token_is_appended_to_a_file_that_stays_what_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    first = command("token", "new", "--owner", "ann", "--append", "tokens.toml", cwd=tmp_path)
+    assert (first.returncode, file.stat().st_mode & 0o777) == (0, 0o600)
+    assert first.stderr == "Added to tokens.toml, which now has 1 of ann. A running server reads it within a second.\n"
+    by_hand = f'# Bob\'s\n[[tokens]]\nowner = "bob"\nhash = "sha256:{"0" * 64}"  # and no newline'
+    file.write_text(f"{file.read_text()}\n{by_hand}")
+    file.chmod(0o644)
+    (tmp_path / "link.toml").symlink_to("tokens.toml")
+    second = command("token", "new", "--owner", "ann", "--append", "link.toml", cwd=tmp_path)
+    third = command("token", "--api-key", "--owner", 'Zoë "9"', "--append", "tokens.toml", cwd=tmp_path)
+    assert second.stderr.startswith("Added to link.toml, which now has 2 of ann.")
+    assert (tmp_path / "link.toml").is_symlink()
+    assert (by_hand in file.read_text(), file.stat().st_mode & 0o777) == (True, 0o644)
+    found = tomllib.loads(file.read_text())
+    made = [(entry["owner"], entry["hash"]) for entry in (*found["tokens"], *found["api_keys"])]
+    secrets = [done.stdout.removesuffix("\n") for done in (first, second, third)]
+    one, two, key = ("sha256:" + hashlib.sha256(secret.encode()).hexdigest() for secret in secrets)
+    assert made == [("ann", one), ("bob", "sha256:" + "0" * 64), ("ann", two), ('Zoë "9"', key)]
+    assert not any(secret in file.read_text() for secret in secrets)
+    assert {path.name for path in tmp_path.iterdir()} == {"tokens.toml", "link.toml"}
+    shown = command("config", cwd=tmp_path, A2A_AUTH__TOKENS_FILE="tokens.toml")
+    assert shown.stdout.count("{ owner = ") == 4
+
+
+def test_tokens_that_are_appended_at_the_same_time_are_all_there(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        done = list(
+            pool.map(
+                lambda n: command("token", "new", "--owner", f"o{n}", "--append", "t.toml", cwd=tmp_path), range(4)
+            )
+        )
+    assert [each.returncode for each in done] == [0] * 4
+    assert {entry["owner"] for entry in tomllib.loads((tmp_path / "t.toml").read_text())["tokens"]} == {
+        "o0",
+        "o1",
+        "o2",
+        "o3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "said"),
+    [
+        (
+            "grpc = 'x'\n",
+            (),
+            "must be a TOML file of [[tokens]] and [[api_keys]] with owner and hash; see grpc; nothing",
+        ),
+        ("[[tokens]]\nowner = ''\n", (), "see tokens.0.owner, tokens.0.hash; nothing was added"),
+        ("[[tokens]\n", (), "see line 1, column 9; nothing was added"),
+        ("tokens = []\n", (), "see line 3, column 9; nothing was added"),
+        ("", ("--owner", ""), "must be a name without control characters"),
+        ("", ("--owner", "a\nb"), "must be a name without control characters"),
+        ("", ("--append", "none/tokens.toml"), "'none/tokens.toml' cannot be written: No such file or directory"),
+        ("", ("--append", "."), "is a directory"),
+    ],
+)
+def test_a_token_that_cannot_be_appended_is_not_made(
+    tmp_path: Path, content: str, arguments: tuple[str, ...], said: str
+) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text(content)
+    done = command("token", "new", "--append", "tokens.toml", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert (file.read_text(), [path.name for path in tmp_path.iterdir()]) == (content, ["tokens.toml"])
+
+
+def test_the_last_line_of_the_welcome_can_be_pasted(tmp_path: Path) -> None:
+    with serving(cwd=tmp_path) as server:
+        program, url, *rest = shlex.split(server.welcome.splitlines()[-1])
+        assert program == "curl"
+        asked = dict(zip(rest[::2], rest[1::2], strict=True))
+        name, _, value = asked["-H"].partition(": ")
+        with urlopen(Request(url, asked["-d"].encode(), {name: value}), timeout=20) as answer:  # noqa: S310 - ours
+            assert json.load(answer)["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
 def test_the_example_names_every_setting_and_changes_none(tmp_path: Path) -> None:
     example = command("config", "--example", cwd=tmp_path).stdout
     (tmp_path / "a2ad.toml").write_text(example)
     plain = command("config", cwd=tmp_path)
     assert plain.returncode == 0, plain.stderr
     names = {line.split(" = ")[0] for line in plain.stdout.splitlines() if " = " in line}
-    assert all(f"{name} = " in example or name in ("tokens", "api_keys") for name in names)
+    assert all(f"{name} = " in example or f".{name}]]" in example for name in names - {"api_keys"})
 
 
 def test_the_settings_in_effect_are_shown_with_their_sources_and_without_secrets(tmp_path: Path) -> None:
@@ -106,7 +187,7 @@ def test_an_agent_is_served_and_stops_when_told(tmp_path: Path) -> None:
     (tmp_path / "echo.py").write_text(ECHO)
     with serving("echo.py", cwd=tmp_path) as server, grpc.insecure_channel(server.address) as channel:
         assert "Echo 1.2.3 (echo.py)" in server.welcome
-        assert f"Try: curl {server.http}/message:send -H 'content-type: application/json' -d '" in server.welcome
+        assert f"Try:\ncurl {server.http}/message:send -H 'content-type: application/json' -d '" in server.welcome
         answer = stub_of(channel).SendMessage(send("hello"))
         assert answer.task.artifacts[0].parts[0].text == "hello"
         server.process.send_signal(signal.SIGTERM)
@@ -135,7 +216,7 @@ def test_what_to_try_has_the_header_that_is_asked_for(tmp_path: Path, variables:
         with urlopen(Request(f"{server.http}/message:send", body, told), timeout=20) as answer:  # noqa: S310 - ours
             assert answer.status == 200
     with serving("--store", "memory:", "--http", "none", cwd=tmp_path, **variables) as server:
-        assert f"Try: grpcurl -plaintext -H '{header}' -d" in server.welcome
+        assert f"Try:\ngrpcurl -plaintext -H '{header}' -d" in server.welcome
 
 
 @pytest.mark.req("DURA-08")
@@ -191,7 +272,7 @@ def test_a_store_in_use_stops_the_start(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--http", "0.0.0.0:8080"], "http = '0.0.0.0:8080' (flag): without authentication"),
-        (["--store", "postgresql://ann:s3cret@db/a2a"], "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives"),
+        (["--store", "mysql://ann:s3cret@db/a2a"], "store = 'mysql://…@db/a2a' (flag): must be memory:"),
         (["--grpc", "0.0.0.0:50051"], "grpc = '0.0.0.0:50051' (flag): without authentication"),
         (["--config", "none.toml"], "--config = 'none.toml': cannot be read"),
         (["nothing_here"], "no module named 'nothing_here'"),

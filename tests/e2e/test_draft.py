@@ -53,6 +53,57 @@ def test_a_server_and_a_gateway_speak_the_draft_where_they_are_told_to(tmp_path:
             spoken(far, "/draft")
 
 
+@pytest.mark.req("DRFT-01", "CONF-49")
+def test_without_0_3_the_draft_may_have_the_root(tmp_path: Path) -> None:
+    told = {"A2A_LEGACY__ENABLED": "false", "A2A_GATEWAY__DRAFT_PATH": "/"}
+    with serving(*MEMORY, "--profile", "draft", cwd=tmp_path, **told) as server:
+        far = gateway("--upstream", server.address, "--profile", "draft", cwd=tmp_path, **told)
+        with far as door:
+            for place in (Gateway(server.process, server.http, server.welcome), door):
+                status, headers, sent = place.ask("POST", "/v1/message:send", BODY)
+                assert (status, headers["Content-Type"]) == (200, "application/a2a+json")
+                assert sent["task"]["status"]["state"] == "completed"
+                listed = [entry["url"] for entry in place.ask("GET", CARD)[2]["supportedInterfaces"]]
+                assert listed[-2:] == [place.url, f"{place.url}/v1/"]
+
+
+@pytest.mark.req("DOOR-15")
+def test_the_card_lists_the_doors_that_a_flag_names(tmp_path: Path) -> None:
+    def listed(door: Gateway) -> list[tuple[str, str]]:
+        found = door.ask("GET", CARD)[2]["supportedInterfaces"]
+        return [(entry["protocolVersion"], entry["protocolBinding"]) for entry in found]
+
+    told = ("--profile", "draft", "--card-doors", "draft/rest,jsonrpc")
+    wanted = [("draft", "HTTP+JSON"), ("1.0", "JSONRPC"), ("0.3", "JSONRPC")]
+    with serving(*MEMORY, *told, cwd=tmp_path) as server:
+        assert listed(Gateway(server.process, server.http, server.welcome)) == wanted
+        with gateway("--upstream", server.address, *told, cwd=tmp_path) as far:
+            assert listed(far) == wanted
+        (tmp_path / "a2ad.toml").write_text('[card]\ndoors = ["0.3/rest", "1.0/grpc"]\n')
+        with gateway("--upstream", server.address, cwd=tmp_path) as far:
+            assert listed(far) == [("0.3", "HTTP+JSON")]  # the server does not tell of its gRPC door
+
+
+@pytest.mark.req("DOOR-15", "OPER-05")
+@pytest.mark.parametrize("program", ["serve", "gateway"])
+def test_doors_that_cannot_be_listed_stop_the_start(program: str, tmp_path: Path) -> None:
+    upstream = ("--upstream", "127.0.0.1:1") if program == "gateway" else ()
+    for told, message in (
+        ({"A2A_CARD__DOORS": ""}, "card.doors = [] (environment A2A_CARD__DOORS): must name at least one door"),
+        (
+            {"A2A_CARD__DOORS": "rest,http"},
+            "card.doors = 'http' (environment A2A_CARD__DOORS): must be all, by itself, or",
+        ),
+        (
+            {"A2A_CARD__DOORS": "draft/rest"},
+            "card.doors = 'draft/rest' (environment A2A_CARD__DOORS): is not open; open",
+        ),
+    ):
+        ended = command(program, *upstream, cwd=tmp_path, **told)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert message in ended.stderr
+
+
 @pytest.mark.req("DRFT-01")
 def test_the_draft_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "a2ad.toml").write_text('store = "memory:"\n')
@@ -74,7 +125,7 @@ def test_the_draft_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
         (
             ("--profile", "draft"),
             {"A2A_GATEWAY__DRAFT_PATH": "/tasks"},
-            "gateway.draft_path = '/tasks' (environment): /tasks is served already; choose another path",
+            "gateway.draft_path = '/tasks' (environment A2A_GATEWAY__DRAFT_PATH): /tasks is served already",
         ),
         (
             ("--profile", "draft"),
@@ -83,8 +134,13 @@ def test_the_draft_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
         ),
         (
             ("--profile", "draft"),
+            {"A2A_GATEWAY__DRAFT_PATH": "/"},
+            "gateway.draft_path = '/' (environment A2A_GATEWAY__DRAFT_PATH): /v1 is where 0.3 is served; set legacy.",
+        ),
+        (
+            ("--profile", "draft"),
             {"A2A_GATEWAY__DRAFT_PATH": ""},
-            "gateway.draft_path = '' (environment): must be a path",
+            "gateway.draft_path = '' (environment A2A_GATEWAY__DRAFT_PATH): must be a path",
         ),
     ],
 )

@@ -66,7 +66,12 @@ def test_booking_over_a_restart(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGKILL)
     with serving(str(EXAMPLES / "booking.py"), cwd=tmp_path) as server:
         assert "TASK_STATE_INPUT_REQUIRED" in call(server, "Friday", "--task", task)
-        assert "TASK_STATE_COMPLETED" in call(server, "Ann", "--task", task)
+        booked = call(server, "Ann", "--task", task)
+        assert "TASK_STATE_COMPLETED" in booked
+        context = booked.split('context_id: "')[1].split('"')[0]
+        task = task_id(call(server, "Another table, please.", "--context", context))
+        call(server, "2", "--task", task)
+        assert "TASK_STATE_COMPLETED" in call(server, "Sunday", "--task", task)
 
 
 def test_files(tmp_path: Path) -> None:
@@ -76,6 +81,11 @@ def test_files(tmp_path: Path) -> None:
         answer = call(server, "--file", str(people))
         assert "TASK_STATE_COMPLETED" in answer
         assert "artifacts {" in answer
+        people = tmp_path / "people.md"
+        people.write_text("| name | age |\n|---|---|\n| Ann | 41 |\n")
+        answer = call(server, "--file", str(people))
+        assert "TASK_STATE_COMPLETED" in answer
+        assert 'string_value: "41"' in answer
 
 
 @pytest.mark.req("DURA-02", "DURA-06")
@@ -107,6 +117,11 @@ def test_the_demo_shows_every_ability(tmp_path: Path) -> None:
         assert "TASK_STATE_INPUT_REQUIRED" in asked
         call(server, "2", "--task", task)
         assert "TASK_STATE_COMPLETED" in call(server, "yes", "--task", task)
+        task = task_id(call(server, "open", "--skill", "vault"))
+        opened = call(server, "let-me-in", "--task", task)
+        assert "The vault holds a paper clip." in opened
+        assert "[redacted]" in opened
+        assert "let-me-in" not in opened
         crashed = call(server, "crash", "--skill", "mishap")
         assert "TASK_STATE_FAILED" in crashed
         assert "Traceback" not in crashed

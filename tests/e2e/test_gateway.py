@@ -86,7 +86,7 @@ def _welcome(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     for line in process.stdout:
         lines.append(line)
-        if line.startswith("Try:"):
+        if lines[-2:-1] == ["Try:\n"]:
             return "".join(lines)
     assert process.stderr is not None
     raise AssertionError(process.stderr.read())

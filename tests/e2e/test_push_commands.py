@@ -94,6 +94,7 @@ async def test_what_is_parked_is_shown_and_retried_while_the_server_runs(tmp_pat
             "owed": 4,
             "nextEvent": 1,
             "delivered": 0,
+            "skipped": 0,
             "failed": 2,
             "attempts": 2,
             "underWay": False,
@@ -102,7 +103,7 @@ async def test_what_is_parked_is_shown_and_retried_while_the_server_runs(tmp_pat
         }
         shown = await in_thread(command, "push", "list", cwd=tmp_path)
         assert shown.stdout.startswith(f"{task_id} mine {client.url}\n    parked since 20")
-        assert "after 2 attempts (status 500); owed 4, delivered 0, failed attempts 2\n" in shown.stdout
+        assert "after 2 attempts (status 500); owed 4, delivered 0, skipped 0, failed attempts 2\n" in shown.stdout
         assert shown.stdout.endswith("1 configs, 1 parked; 4 webhooks owed\n")
         assert "t0k3n" not in shown.stdout
 
@@ -115,6 +116,24 @@ async def test_what_is_parked_is_shown_and_retried_while_the_server_runs(tmp_pat
             pass
         (account,) = await in_thread(accounts, tmp_path, "--task", task_id)
         assert (account["delivered"], account["failed"], account["owed"], account["why"]) == (4, 2, 0, "")
+
+
+@pytest.mark.req("CONF-81", "OPER-04")
+async def test_what_was_skipped_is_shown_and_stays_skipped(tmp_path: Path) -> None:
+    async def no_artifacts(one: Received) -> web.StreamResponse:
+        return web.Response(status=400 if "artifactUpdate" in json.loads(one.body) else 204)
+
+    async with receiver(no_artifacts) as client, served(tmp_path) as (_, stub):
+        task_id = await send(stub, client.url, "mine")
+        while await in_thread(accounts, tmp_path) or len(client.received) < 6:
+            pass
+        (account,) = await in_thread(accounts, tmp_path, "--task", task_id)
+        counts = [account[name] for name in ("owed", "delivered", "skipped", "failed", "parkedSince")]
+        assert counts == [0, 3, 1, 3, None]
+        shown = await in_thread(command, "push", "list", "--task", task_id, cwd=tmp_path)
+        assert "    nothing owed; owed 0, delivered 3, skipped 1, failed attempts 3\n" in shown.stdout
+        assert await in_thread(told, "retry", "--task", task_id, cwd=tmp_path) == {"retried": 0}
+        assert len(client.received) == 6
 
 
 @pytest.mark.req("PAID-03", "OPER-04")
@@ -181,7 +200,7 @@ def test_files_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
 def test_files_of_other_versions_are_left_to_their_servers(tmp_path: Path) -> None:
     path = tmp_path / "a2a.db"
     known = max(schema.migrations())
-    for version, advice in ((known - 1, "Start this server once"), (known + 1, "Use the server that wrote it")):
+    for version, advice in ((known - 1, "Run `a2ad db upgrade`"), (known + 1, "Use the version that wrote it")):
         path.unlink(missing_ok=True)
         with ExitStack() as held:
             schema.connect_writer(path, held)
@@ -189,7 +208,7 @@ def test_files_of_other_versions_are_left_to_their_servers(tmp_path: Path) -> No
             other.execute(f"PRAGMA user_version = {version}")
         done = command("push", "list", cwd=tmp_path)
         assert done.returncode == 1
-        assert f"has schema version {version}, and this command knows {known}. {advice}" in done.stderr
+        assert f"has schema version {version}, and this command needs {known}. {advice}" in done.stderr
 
 
 def test_help_says_what_parking_is(tmp_path: Path) -> None:
@@ -253,7 +272,7 @@ def test_settings_that_cannot_be_worked_with_stop_the_start(
     ports = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
     done = command("serve", "--store", "memory:", *ports, cwd=tmp_path, **{f"A2A_PUSH__{name}": value})
     assert done.returncode == 2
-    assert message in done.stderr
+    assert message.replace("(environment)", f"(environment A2A_PUSH__{name})") in done.stderr
     assert "Traceback" not in done.stderr
 
 

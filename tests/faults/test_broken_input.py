@@ -19,7 +19,7 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.transport.grpc.server import GrpcDoor
-from a2a_server.transport.grpc_options import GrpcOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions
 from tests.e2e.processes import environment
 from tests.support.world import say
 
@@ -173,7 +173,7 @@ def test_broken_http(tmp_path: Path) -> None:
 @pytest.mark.req("ERRS-07")
 async def test_a_batch_error_of_grpcs_core_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     """Whether one comes up depends on when a client goes; so here it is logged as grpc.aio and asyncio do it."""
-    await GrpcDoor(GrpcOptions(), Tls()).stop(None)
+    await GrpcDoor(GrpcOptions()).stop(None)
     gone = import_module("grpc._cython.cygrpc").ExecuteBatchError("Failed grpc_call_start_batch: 2")
     for name in ("grpc._cython.cygrpc", "asyncio"):
         logging.getLogger(name).error("Unexpected", exc_info=gone)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
@@ -100,7 +101,7 @@ class Cast(Stage):
 
 async def begun(stage: Stage, count: int = 1) -> None:
     """The skills run in this very loop."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while len(stage.turns) < count:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.001)
 
@@ -150,6 +151,27 @@ async def test_it_turns_away_first_and_lets_running_work_end(tmp_path: Path) -> 
         assert texts(await sending) == ["sent"]
         await draining
     assert len(cast.turns) == 2
+
+
+@pytest.mark.req("DURA-08", "DOOR-07")
+async def test_calls_are_taken_until_balancers_have_noticed(tmp_path: Path) -> None:
+    stage = Stage()
+    async with house(stage.agent, tmp_path, drain_delay=3600) as home:
+        draining = home.drain()
+        await home.turned_away()
+        async with aiohttp.ClientSession(f"http://{home.server.http}") as session, session.get("/readyz") as answer:
+            assert answer.status == 503
+        assert texts(await home.world.send(say("taken"))) == ["taken"]
+        assert not draining.done()
+        draining.cancel()  # an hour would be long
+        await home.server.core.drain()
+
+
+@pytest.mark.req("DURA-08")
+async def test_after_that_they_are_refused(tmp_path: Path) -> None:
+    async with house(Stage().agent, tmp_path, drain_delay=0.1) as home:
+        await home.drain()
+        await unavailable(home.world.stub.SendMessage(say("too late")))
 
 
 @pytest.mark.req("DURA-08", "ERRS-06")
@@ -274,7 +296,7 @@ async def test_tasks_that_wait_for_a_slot_are_settled_too(tmp_path: Path) -> Non
 
 @pytest.mark.req("DURA-08", "AGNT-05")
 async def test_an_agent_that_does_not_listen_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a_server.operations.turns.registry.LAST_WORDS", 0.05)
+    monkeypatch.setattr("a2a_server.operations.turns.registry.STOP_SECONDS", 0.05)
     cast = Cast()
     async with house(cast.agent, tmp_path, grace=0.05) as home:
         sending = asyncio.ensure_future(home.world.send(say(skill="stubborn")))

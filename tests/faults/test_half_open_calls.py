@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc
 from a2a_server.serve import Server
-from tests.bench.h2 import Kind, frame, framed, grpc_headers
+from tests.bench.h2 import Headers, Kind, frame, framed, grpc_headers
 from tests.support.http import house
 from tests.support.stage import Stage
 
@@ -33,12 +33,15 @@ PATIENCE = 15.0
 class Raw:
     """An HTTP/2 connection whose calls begin, go on or not, and take so many bytes of their answers."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, method: str, window: int) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: Headers, window: int
+    ) -> None:
         self.reader = reader
         self.writer = writer
         self.ended: dict[int, bytes] = {}
-        self._headers = grpc_headers(method)
+        self._headers = headers
         self._next = 1
+        self._room = 65_535
         settings = struct.pack(">HIHI", 1, 0, 4, window)
         writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(Kind.SETTINGS, 0, 0, settings))
 
@@ -56,29 +59,61 @@ class Raw:
             message = framed(request.SerializeToString())
             self.writer.write(frame(Kind.DATA, END_STREAM, self._next - 2, message))
 
+    def open_windows(self) -> None:
+        """Let all of the answers come."""
+        for stream in (0, *range(1, self._next, 2)):
+            if stream not in self.ended:
+                self.writer.write(frame(Kind.WINDOW_UPDATE, 0, stream, struct.pack(">I", 2**28)))
+
     async def read(self, ended: int) -> None:
         """Read until so many calls have ended."""
         async with asyncio.timeout(PATIENCE):
             while len(self.ended) < ended:
-                head = await self.reader.readexactly(9)
-                payload = await self.reader.readexactly(int.from_bytes(head[:3], "big"))
-                kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
-                if kind == Kind.HEADERS and flags & END_STREAM:
-                    self.ended[stream] = payload
-                elif kind == Kind.PING and not flags & ACK:
-                    self.writer.write(frame(Kind.PING, ACK, 0, payload))
+                await self._read_frame()
+
+    async def _read_frame(self) -> None:
+        head = await self.reader.readexactly(9)
+        payload = await self.reader.readexactly(int.from_bytes(head[:3], "big"))
+        kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
+        if kind == Kind.HEADERS and flags & END_STREAM:
+            self.ended[stream] = payload
+        elif kind == Kind.PING and not flags & ACK:
+            self.writer.write(frame(Kind.PING, ACK, 0, payload))
+        elif kind == Kind.WINDOW_UPDATE and not stream:
+            self._room += int.from_bytes(payload, "big")
+
+    async def all_but_the_last_byte(self, request: Message, before: Message | None = None) -> int:
+        """Begin a call, and send its message but for one byte: 60,000 bytes at most, which its window lets through."""
+        self.begin(1)
+        rest = framed(before.SerializeToString()) if before is not None else b""
+        rest += framed(request.SerializeToString())[:-1]
+        async with asyncio.timeout(PATIENCE):
+            while rest:
+                part, rest = rest[:16_000], rest[16_000:]
+                while self._room < len(part):
+                    await self._read_frame()
+                self._room -= len(part)
+                self.writer.write(frame(Kind.DATA, 0, self._next - 2, part))
+        return self._next - 2
+
+    def finish(self, stream: int, request: Message) -> None:
+        """Send the last byte."""
+        self.writer.write(frame(Kind.DATA, END_STREAM, stream, request.SerializeToString()[-1:]))
 
     def told(self, text: bytes, *, status: int) -> int:
         """How many calls have ended with this status and this text."""
-        line = b"grpc-status\x01%d" % status
+        line = b"grpc-status%c%d" % (len(str(status)), status)
         return sum(line in trailers and text in trailers for trailers in self.ended.values())
 
 
 @asynccontextmanager
-async def raw(server: Server, method: str, *, source: str = "127.0.0.1", window: int = 65_535) -> AsyncIterator[Raw]:
+async def raw(
+    server: Server, method: str, *, source: str = "127.0.0.1", window: int = 65_535, token: str = ""
+) -> AsyncIterator[Raw]:
+    headers = grpc_headers(method, authorization=f"Bearer {token}") if token else grpc_headers(method)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.grpc.port, local_addr=(source, 0))
     try:
-        yield Raw(reader, writer, method, window)
+        yield Raw(reader, writer, headers, window)
     finally:
         writer.close()
 

@@ -295,7 +295,7 @@ async def streaming(port: int, *fields: str, path: str = "/message:stream") -> A
 
 
 async def settled(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - nothing tells when
             await asyncio.sleep(0.01)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,32 @@ class Moody:
             return web.Response(status=500)
         self.acknowledged[place].add(number)
         return web.Response(status=204)
+
+
+class Picky:
+    """A receiver that rejects every artifact, and has the server killed at the n-th request about the first one."""
+
+    def __init__(self, deadly: int, *, answers: bool) -> None:
+        self._deadly = deadly
+        self._answers = answers
+        self.kill: Callable[[], None] = lambda: None
+        self.requests: dict[int, int] = defaultdict(int)
+        self.numbers: list[int] = []
+        self.accepted: list[int] = []
+
+    async def __call__(self, one: Received) -> web.StreamResponse:
+        number = int(one.headers["A2A-Event-Number"])
+        self.numbers.append(number)
+        if "artifactUpdate" not in json.loads(one.body):
+            self.accepted.append(number)
+            return web.Response(status=204)
+        self.requests[number] += 1
+        if len(self.requests) == 1 and self.requests[number] == self._deadly:
+            if self._answers:
+                asyncio.get_running_loop().call_later(0.001, self.kill)
+            else:
+                self.kill()
+        return web.Response(status=400)
 
 
 @asynccontextmanager
@@ -143,3 +171,32 @@ async def test_every_event_arrives_in_order_whenever_the_server_dies(tmp_path: P
         assert moody.acknowledged[place] == set(events), place
         assert got == sorted(got), place
     assert sum(map(len, moody.places.values())) > sum(map(len, expected.values()))  # some came more than once
+
+
+@pytest.mark.req("CONF-81", "DURA-01")
+@pytest.mark.parametrize(
+    ("deadly", "answers"), [(3, False), (2, True)], ids=["before the third answer", "at the second answer"]
+)
+async def test_three_rejections_are_counted_across_a_death(tmp_path: Path, deadly: int, *, answers: bool) -> None:
+    """What the receiver has answered is counted as soon as it is stored; a death adds at most one request."""
+    path, picky = tmp_path / "a2a.db", Picky(deadly, answers=answers)
+    async with receiver(picky) as client:
+        async with served(path) as (process, stub):
+            picky.kill = process.kill
+            inline = {"id": "c", "url": client.url}
+            request = say("go", skill="laps", configuration={"task_push_notification_config": inline})
+            with suppress(grpc.aio.AioRpcError):
+                await stub.SendMessage(request)
+            assert await asyncio.to_thread(process.wait, 10) == -signal.SIGKILL
+        picky.kill = lambda: None
+        async with served(path):
+            await paid(path)
+    counts = list(picky.requests.values())
+    assert len(counts) > 2
+    assert set(counts) <= {3, 4}
+    if answers:
+        assert counts.count(4) <= 1  # whichever was under way
+    else:
+        assert counts == [4, *[3] * (len(counts) - 1)]
+    assert picky.numbers == sorted(picky.numbers)
+    assert picky.numbers[-1] == picky.accepted[-1] == max(picky.numbers)  # the completion has arrived

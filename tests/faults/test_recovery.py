@@ -73,7 +73,7 @@ async def restarted(store: MemoryStore, **options: Any) -> AsyncIterator[tuple[W
 
 async def until(world: World, task_id: str, said: str) -> None:
     """Wait until the task says something."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while said not in str(await world.get(task_id)):  # noqa: ASYNC110 - as a client polls
             await asyncio.sleep(0.001)
 

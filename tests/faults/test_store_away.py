@@ -171,7 +171,7 @@ async def test_turns_that_end_meanwhile_wait_for_it_together() -> None:
             assert texts(await world.reaches(task.id, pb.TASK_STATE_COMPLETED)) == ["hello"]
         while world.core.live_turns:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0)
-        assert not await store.claim(world.core.services.leases.new(), 1 << 62, 10)  # no turn is left open
+        assert not await store.claim("next", 10)  # no turn is left open
 
 
 @pytest.mark.req("DURA-07", "CANX-01")
@@ -189,7 +189,7 @@ async def test_a_cancel_is_carried_out_when_the_store_is_back() -> None:
 
 @pytest.mark.req("DURA-07", "DURA-08")
 async def test_a_server_whose_store_stays_away_stops_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("a2a_server.operations.turns.registry.LAST_WORDS", 0.05)
+    monkeypatch.setattr("a2a_server.operations.turns.registry.STOP_SECONDS", 0.05)
     teller, store = Teller(), Shaky()
     limits = Limits(drain_grace=0.01)
     async with serving(teller.agent, store=store, limits=limits) as world:

@@ -35,8 +35,8 @@ async def chunk(author: Author) -> str:
 async def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[sqlite3.Connection] = []
 
-    def remember(path: Path, held: ExitStack) -> sqlite3.Connection:
-        opened.append(connect(path, held))
+    def remember(path: Path, held: ExitStack, *, upgrade: bool) -> sqlite3.Connection:
+        opened.append(connect(path, held, upgrade=upgrade))
         return opened[0]
 
     connect = schema.connect_writer

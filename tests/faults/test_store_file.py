@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from a2a_server.ports.push import PushConfig
-from a2a_server.ports.store import StoreRefused
+from a2a_server.ports.store import ContextQuery, StoreRefused
 from tests.conformance.authors import ANN, UNLIMITED, Author, chunk, config
 from tests.support.house import SqliteStore, schema
+from tests.support.sqlite_file import make_older
 
 
 @pytest.fixture
@@ -84,6 +85,7 @@ def test_a_file_from_a_newer_server_is_refused_and_left_alone(path: Path) -> Non
 @pytest.mark.req("DURA-09")
 def test_migrations_are_numbered_without_gaps() -> None:
     assert list(schema.migrations()) == list(range(1, len(schema.migrations()) + 1))
+    assert len(list((Path(schema.__file__).parent / "migrations").glob("*.sql"))) == len(schema.migrations())
 
 
 @pytest.mark.req("DURA-09")
@@ -98,17 +100,14 @@ def test_migrations_are_applied_once_and_in_order(path: Path) -> None:
 
 
 @pytest.mark.req("DURA-09")
-async def test_a_file_of_the_first_schema_keeps_its_configs_and_what_they_are_owed(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_of_the_first_schema_keeps_its_configs_and_what_they_are_owed(path: Path) -> None:
     """Only 1.0 was spoken then, so that is what all its configs were made with."""
-    store, first = SqliteStore(path), {1: schema.migrations()[1]}
-    with monkeypatch.context() as old:
-        old.setattr(schema, "migrations", lambda: first)
-        await store.open()
-        author = await Author(store).create()
-        await author.chunk("owed")
-        await store.close()
+    store = SqliteStore(path)
+    await store.open()
+    author = await Author(store).create()
+    await author.chunk("owed")
+    await store.close()
+    make_older(path, 1)
     hook = config(author.task_id)
     hook.config.authentication.scheme = "Bearer"
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -120,12 +119,28 @@ async def test_a_file_of_the_first_schema_keeps_its_configs_and_what_they_are_ow
     await store.open()
     assert await store.configs(ANN, author.task_id, "", 10) == [PushConfig(hook.config, "1.0", ())]
     (delivery,) = await store.claim_deliveries(0, 1, 10, UNLIMITED)
-    assert (delivery.hook, delivery.number) == (hook, 2)
+    assert (delivery.hook, delivery.number, delivery.rejections) == (hook, 2, 0)
     assert delivery.scope == ANN
     assert [await store.count_configs(owner, delivery.host, 10) for owner in ("ann", "bob")] == [1, 0]
     younger = config(author.task_id, "d")._replace(version="0.3", schemes=("Basic",))
     await author.commit(author.write(chunk(3, "more"), configs=[younger]))
     assert await store.get_config(ANN, author.task_id, "d") == younger
+    await store.close()
+
+
+@pytest.mark.req("DURA-09", "AGNT-06")
+async def test_the_contexts_of_an_older_file_are_remembered(path: Path) -> None:
+    store = SqliteStore(path)
+    await store.open()
+    author = await Author(store).create()
+    await store.close()
+    make_older(path, 6)
+
+    await store.open()
+    memory = await store.context(ContextQuery(ANN, author.context_id, "", 10, 10_000))
+    assert [task.id for task in await memory.tasks()] == [author.task_id]
+    await author.chunk("more", remember={"a": b"1"})
+    assert memory.state() == {"a": b"1"}
     await store.close()
 
 

@@ -50,7 +50,7 @@ class House:
     async def becomes(self, *, ready: bool) -> None:
         """Wait until both doors say so, each in its own way."""
         wanted = health_pb2.HealthCheckResponse.SERVING if ready else health_pb2.HealthCheckResponse.NOT_SERVING
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             async for answer in self.health.Watch(health_pb2.HealthCheckRequest()):
                 if answer.status == wanted:
                     break

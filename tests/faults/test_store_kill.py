@@ -12,16 +12,17 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import uuid
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from a2a_server.ports.records import Lease
 from a2a_server.ports.store import TaskQuery
 from tests.conformance.authors import ANN, COMPLETED, Author, config
 from tests.support.effort import effort
 from tests.support.house import SqliteStore, TaskFilter
+from tests.support.sqlite_file import recount
 
 ROUNDS = effort(5, everything=20)
 WRITERS = 16
@@ -44,7 +45,7 @@ async def write_for_ever(store: SqliteStore, name: str) -> None:
     while True:
         task += 1
         author = Author(store, f"{name}-{task}")
-        await author.start(Lease("victim", 0), configs=[config(author.task_id)], notify=True)
+        await author.start("victim", configs=[config(author.task_id)], notify=True)
         acknowledge(author)
         for _ in range(10):
             await author.chunk(f"{author.number + 1};", notify=True, state=b"%d" % author.number)
@@ -86,7 +87,7 @@ async def check(path: Path, acknowledged: dict[str, int]) -> None:
     store = SqliteStore(path)
     await store.open()
     try:
-        turning = {one.task_id for one in await store.claim(Lease("next", 0), 1 << 62, 1_000_000)}
+        turning = {one.task_id for one in await store.claim(uuid.uuid4().hex, 1_000_000)}  # each time somebody else
         for task_id, number in acknowledged.items():
             await check_task(store, task_id, number, turns=task_id in turning)
         total = (await store.page(TaskQuery(ANN, TaskFilter(), None, 1, include_artifacts=False))).total
@@ -96,6 +97,8 @@ async def check(path: Path, acknowledged: dict[str, int]) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("SELECT count(*) FROM tasks").fetchone() == (total,)
+    counted, there = recount(path)
+    assert counted == there
 
 
 async def check_task(store: SqliteStore, task_id: str, number: int, *, turns: bool) -> None:
@@ -111,7 +114,7 @@ async def check_task(store: SqliteStore, task_id: str, number: int, *, turns: bo
     assert (record.task.status.state == COMPLETED) == (record.number == 12)
 
 
-@pytest.mark.req("DURA-01")
+@pytest.mark.req("DURA-01", "LIMT-02")
 def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path: Path) -> None:
     """One file through many deaths, so that each recovers what the one before it left."""
     path, dice = tmp_path / "a2a.db", random.Random(1879)

@@ -33,7 +33,7 @@ HOOKED: dict[str, Any] = {**SOON, "task_push_notification_config": {"url": "http
 
 async def told(sender: Pigeonhole, task_id: str, last: int) -> list[Mapping[str, str]]:
     """The traces of a task's webhooks up to the one of a number, each that follows another."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while last not in {one.number for one in sender.notices if one.task_id == task_id}:  # noqa: ASYNC110 - as a client polls
             await asyncio.sleep(0.002)
     found = [one.trace.headers() if one.trace else {} for one in sender.notices if one.task_id == task_id]

@@ -38,13 +38,20 @@ async def test_only_2xx_is_an_acknowledgement(status: int) -> None:
 
 
 @pytest.mark.req("DELV-02", "SECR-03")
-@pytest.mark.parametrize("status", [101, 300, 304, 400, 401, 403, 404, 408, 413, 429, 500, 502, 503, 599, 999])
+@pytest.mark.parametrize("status", [101, 300, 304, 401, 403, 404, 406, 408, 413, 429, 500, 502, 503, 599, 999])
 async def test_nothing_else_is_and_nothing_of_it_is_told(status: int) -> None:
     with structlog.testing.capture_logs() as logs:
         async with answering(status) as url, sending() as sender:
             outcome = await sender.send(notice(url))
     assert outcome == failed(f"status {status}")
     assert SECRET not in repr((outcome, logs))
+
+
+@pytest.mark.req("DELV-02", "CONF-81")
+@pytest.mark.parametrize("status", [400, 405, 415, 422])
+async def test_some_answers_are_about_the_one_webhook(status: int) -> None:
+    async with answering(status, "Retry-After: 7") as url, sending() as sender:
+        assert await sender.send(notice(url)) == failed(f"status {status}", 7.0)._replace(rejected=True)
 
 
 @pytest.mark.req("DELV-02")

@@ -14,7 +14,6 @@ import pytest
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
 from a2a_server.ports.agent import Outlet, Plan, TurnRequest
-from a2a_server.ports.records import Lease
 from tests.bindings.actors import CALL, COMPLETED, FAILED, INPUT, WORKING, Actor, at_rest, until
 from tests.conformance.authors import Author
 from tests.support.copies import copy_of
@@ -84,7 +83,7 @@ async def answered(world: World, keeper: Keeper, skill: str) -> pb.Task:
 
 async def leaves_a_turn(world: World) -> bool:
     """Whether the next process would find a turn."""
-    return bool(await world.core.services.store.claim(Lease("next", 0), 1 << 62, 10))
+    return bool(await world.core.services.store.claim("next", 10))
 
 
 def contents(folder: Path) -> bytes:
@@ -215,7 +214,7 @@ async def test_a_question_that_is_no_longer_kept_cannot_be_put_anew() -> None:
     store, actor = MemoryStore(), Actor(nothing, plan=Plan(restartable=True))
     author, message = Author(store, scope=CALL.scope), TurnInput(CALL, say())
     message.number, message.kept = 1, say("kept").message
-    await author.create(claim=Lease("dead", 0), begin=[message.stored()])
+    await author.create(claim="dead", begin=[message.stored()])
     async with serving(actor, store=store) as world:
         failed = await world.get(author.task_id)
         assert failed.status.state == FAILED

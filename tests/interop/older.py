@@ -63,6 +63,7 @@ class Theatre:
         self._servers: Mapping[str, Callable[[], AbstractContextManager[str]]] = {
             "ours": partial(self._ours, A2A_PUSH__ALLOW_LOOPBACK="true"),
             "without push": partial(self._ours, A2A_PUSH__ENABLED="false"),
+            "with the draft": partial(self._ours, A2A_GATEWAY__PROFILES="draft"),
             "with raw files": partial(self._ours, A2A_LEGACY__RAW_FILES="true"),
             "ours behind a gateway": self._far,
             SDK: _sdk,

@@ -25,7 +25,7 @@ from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.discovery_pb2 import GetAgentCardRequest
 from tests.support.doors import http_door
-from tests.support.house import ChannelOptions, ChannelUpstream, WithCard
+from tests.support.house import ChannelOptions, ChannelUpstream, UpstreamWithCard
 from tests.support.upstreams import CARD, items, refused, rpc
 from tests.support.world import kinds, say
 
@@ -84,7 +84,7 @@ async def upstream() -> AsyncIterator[ChannelUpstream]:
 
 @asynccontextmanager
 async def session(upstream: ChannelUpstream) -> AsyncIterator[aiohttp.ClientSession]:
-    async with http_door(WithCard(upstream, CARD_OF_THE_SDK)) as door, aiohttp.ClientSession(door.base) as made:
+    async with http_door(UpstreamWithCard(upstream, CARD_OF_THE_SDK)) as door, aiohttp.ClientSession(door.base) as made:
         yield made
 
 

@@ -30,9 +30,11 @@ pytestmark = pytest.mark.long
 
 PARROT = str(Path(__file__).parent / "servers" / "parrot.py")
 PLAIN, WITHOUT_GRPC, THEIRS = "as it is", "without gRPC on the card", "an agent in JavaScript behind a gateway"
+WITH_DRAFT = "with the draft on the card"
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     PLAIN: {},
-    WITHOUT_GRPC: {"A2A_GATEWAY__UPSTREAM_DOORS": "false"},
+    WITHOUT_GRPC: {"A2A_CARD__DOORS": "jsonrpc,rest"},
+    WITH_DRAFT: {"A2A_GATEWAY__PROFILES": "draft"},
 }
 CARD = {
     "name": "Parrot",
@@ -200,6 +202,7 @@ def meet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Meet]:
         yield begin
 
 
+@pytest.mark.req("DOOR-15", "CONF-84")
 @pytest.mark.parametrize("kit", each(*FRAMEWORKS, Kit("fasta2a", WITHOUT_GRPC), *SDKS, *BEHIND))
 def test_the_card(meet: Meet, kit: Kit) -> None:
     assert "Says it again." in meet(kit).card()
@@ -246,6 +249,13 @@ def test_a_refusal_has_its_reason(meet: Meet, kit: Kit) -> None:
 def test_who_wants_no_grpc_on_the_card(meet: Meet, kit: Kit) -> None:
     with pytest.raises(Refused):
         meet(kit).say("hello")
+
+
+@pytest.mark.req("CONF-49")
+@pytest.mark.parametrize("kit", each(*FRAMEWORKS[1:], *SDKS))
+def test_nobody_is_led_to_the_draft(meet: Meet, kit: Kit) -> None:
+    told_so = told(kit, "one two three ", "completed")
+    assert meet(kit._replace(server=WITH_DRAFT)).say("one two three") == told_so
 
 
 @pytest.mark.parametrize(("name", "package"), PACKAGES.items())

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from tests.interop import seen
-from tests.interop.older import CONTROLLED, NOWHERE, OLDER, SDK, TOKEN, TRANSPORTS, Speaker, Theatre
+from tests.interop.older import CONTROLLED, CURRENT, NOWHERE, OLDER, SDK, TOKEN, TRANSPORTS, Speaker, Theatre
 from tests.interop.remote import Client
 from tests.interop.servers.stage import PLACE
 
@@ -72,6 +72,15 @@ def test_cards_where_clients_of_0_2_look(theatre: Theatre, server: str) -> None:
 def test_send_and_wait(client: Client) -> None:
     task = client.send("hello", context="our-talk")
     assert (seen.state(task), seen.texts(task), task["contextId"]) == ("completed", ["hello"], "our-talk")
+
+
+@pytest.mark.req("CONF-49", "DOOR-08")
+@pytest.mark.parametrize("speaker", [*OLDER, *CURRENT], ids=str)
+def test_none_is_led_to_the_draft(theatre: Theatre, speaker: Speaker) -> None:
+    """The card lists it, too."""
+    client = theatre.client("with the draft", speaker)
+    task = client.send("hello")
+    assert (seen.state(task), seen.texts(task)) == ("completed", ["hello"])
 
 
 @pytest.mark.req("DOOR-08", "LRPC-01")

@@ -128,7 +128,7 @@ async def test_poll_get_and_answer() -> None:
         task = await task_of(a2a.send_message(say(skill="hold"), context=as_()))
         assert task.status.state in {pb.TASK_STATE_SUBMITTED, pb.TASK_STATE_WORKING}
         stage.release.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while task.status.state != pb.TASK_STATE_COMPLETED:
                 task = await a2a.get_task(pb.GetTaskRequest(id=task.id, history_length=0), context=as_())
         assert not task.history

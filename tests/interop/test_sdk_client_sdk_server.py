@@ -17,7 +17,7 @@ from a2a.utils import errors as sdk
 from a2a_proto import a2a_pb2 as pb
 from tests.interop import test_gateway_upstream_sdk as server
 from tests.support.doors import http_door
-from tests.support.house import ChannelUpstream, WithCard
+from tests.support.house import ChannelUpstream, UpstreamWithCard
 from tests.support.stage import texts
 from tests.support.world import kinds, say
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.parametrize("binding", ["HTTP+JSON", "JSONRPC"])
 
 @asynccontextmanager
 async def client(behind: ChannelUpstream, binding: str, *, streaming: bool = True) -> AsyncIterator[Any]:
-    relayed = WithCard(behind, server.CARD_OF_THE_SDK)
+    relayed = UpstreamWithCard(behind, server.CARD_OF_THE_SDK)
     async with http_door(relayed) as door, httpx.AsyncClient() as http:
         card = await A2ACardResolver(http, door.base).get_agent_card()
         config = ClientConfig(supported_protocol_bindings=[binding], httpx_client=http, streaming=streaming)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_gateway.requests.binding import bind
-from a2a_gateway.routing.table import Match, Table, Unknown, WrongVerb
+from a2a_gateway.routing.table import Match, Table, UnknownPath, WrongVerb
 from a2a_gateway.routing.url_fields import is_map, is_well_known, members
 from a2a_proto import a2a_pb2
 from a2a_server.protocol.errors import A2AError, Reason
@@ -208,7 +208,7 @@ def refusal(verb: str, path: str, query: Query, body: bytes) -> A2AError | None:
 def test_any_path_is_bound_or_refused(verb: str, path: str) -> None:
     try:
         match = TABLE.match(verb, path)
-    except (A2AError, Unknown, WrongVerb):
+    except (A2AError, UnknownPath, WrongVerb):
         return
     assert isinstance(match, Match)
     assert isinstance(bind(match, [], b"", V1), Message)

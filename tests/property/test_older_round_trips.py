@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 import orjson
 import pytest
 from google.protobuf.empty_pb2 import Empty
+from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +106,34 @@ def test_messages_survive_json_of_0_3(spelling: Spelling, message: pb.Message) -
         if spelling is not PROTO and part.WhichOneof("content") is None:
             part.text = ""  # nothing else could be said of it
     assert read(spelling, written(spelling, message), pb.Message) == expected
+
+
+SHAPED = st.dictionaries(st.sampled_from(["value", "data"]), JSON, max_size=2)
+MARKS = st.fixed_dictionaries({}, optional={"data_part_compat": JSON, "own": JSON})
+
+
+@pytest.mark.req("LMAP-02", "CONF-55")
+@pytest.mark.parametrize("spelling", [KIND, KIND_REST_EXTRAS, PROTO, DRAFT])
+@settings(max_examples=200, deadline=None)
+@given(value=JSON | SHAPED, metadata=MARKS)
+def test_any_data_survives_there_and_back(spelling: Spelling, value: Any, metadata: Any) -> None:
+    """Whatever the value and its metadata look like, a wrapping among them, and whoever says it first."""
+    part = ParseDict({"data": value, **({"metadata": metadata} if metadata else {})}, pb.Part())
+    told = written(spelling, part)
+    assert read(spelling, told, pb.Part) == part
+    assert up(down(pb.Message(parts=[part]))) == pb.Message(parts=[part])
+    inner = told["data"] if spelling in {KIND, KIND_REST_EXTRAS} else told["data"]["data"]
+    assert type(inner) is dict
+
+    bare = {"data": value} if inner is told["data"] else {"data": {"data": value}}
+    said = {**bare, "metadata": metadata}
+    first = read(spelling, said, pb.Part)
+    again = written(spelling, first)
+    assert read(spelling, again, pb.Part) == first
+    if type(value) is dict:
+        assert ParseDict({"metadata": {}, **again, "kind": 0}, Struct()) == ParseDict({**said, "kind": 0}, Struct())
+    else:
+        assert first.data == part.data
 
 
 @MANY

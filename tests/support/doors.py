@@ -12,7 +12,7 @@ import aiohttp
 import grpc
 
 from a2a_gateway.app import STREAM_SLOTS, create_app
-from a2a_gateway.cards.agent_card import Legacy
+from a2a_gateway.cards.agent_card import LegacyCards
 from a2a_gateway.channel import ChannelUpstream
 from a2a_gateway.dispatcher import GatewayConfig
 from a2a_gateway.http.server import HttpDoor
@@ -80,7 +80,7 @@ async def http_door(
 ) -> AsyncIterator[OpenGateway]:
     """Serve HTTP for the duration of the block; 0.3 is spoken if `old`, which may say how."""
     door = HttpDoor(Address("127.0.0.1", 0).listen("http"), options)
-    cards = Legacy(old if isinstance(old, LegacyOptions) else LEGACY_DEFAULT) if old else None
+    cards = LegacyCards(old if isinstance(old, LegacyOptions) else LEGACY_DEFAULT) if old else None
     config = GatewayConfig(base=f"http://127.0.0.1:{door.port}", options=options, legacy_cards=cards, **chosen)
     app = create_app(upstream, config)
     try:

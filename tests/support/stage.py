@@ -24,7 +24,7 @@ class Stage:
 
     async def began(self, count: int = 1) -> None:
         """Wait until so many turns have begun; they run in the test's own loop."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(self.turns) < count:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.001)
 

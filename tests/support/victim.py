@@ -30,6 +30,23 @@ async def laps(turn: Turn) -> None:
         await asyncio.sleep(_BEAT)
 
 
+@agent.skill(id="count", tags=["test"])
+async def count(turn: Turn) -> str:
+    """Counts the tasks of its context that came to their end."""
+    turn.context.state["count"] = turn.context.state.get("count", 0) + 1
+    return str(turn.context.state["count"])
+
+
+@agent.skill(id="strides", tags=["test"], restartable=True)
+async def strides(turn: Turn) -> None:
+    """As `laps`, but its context knows how far it has come."""
+    for lap in range(turn.context.state.get("lap", 0) + 1, CHUNKS + 1):
+        turn.context.state["lap"] = lap
+        await turn.add_artifact(f"{lap};", f"lap {lap}")
+        await turn.checkpoint()
+        await asyncio.sleep(_BEAT)
+
+
 @agent.skill(id="ask", tags=["test"])
 async def ask(turn: Turn) -> str | None:
     """Asks, and repeats the answer together with what it was told before."""

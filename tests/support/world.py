@@ -18,17 +18,20 @@ from a2a_server.adapters.memory import MemoryStore
 from a2a_server.operations.core import Core
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.push_options import PushOptions
+from a2a_server.operations.retention import Ages
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
+from a2a_server.ports.replicas import Replicas
 from a2a_server.ports.store import Store
+from a2a_server.ports.wakeups import Wakeups
 from a2a_server.protocol.options import LEGACY_DEFAULT, GatewayOptions, LegacyOptions
 from a2a_server.transport.address import Address
 from a2a_server.transport.grpc.server import GrpcDoor
 from a2a_server.transport.grpc.servicer import Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import LegacyServicer
-from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions
 from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import CallRules, Extensions, standard
@@ -81,7 +84,7 @@ class World:
 
     async def reaches(self, task_id: str, state: int, **kwargs: Any) -> pb.Task:
         """Wait until the task is in a state."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while (task := await self.get(task_id, **kwargs)).status.state != state:  # noqa: ASYNC110 - as a client polls
                 await asyncio.sleep(0.005)
         return task
@@ -92,8 +95,12 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     agent: AgentPort,
     *,
     store: Store | None = None,
+    replicas: Replicas | None = None,
+    wakeups: Wakeups | None = None,
+    session_seconds: float = 10.0,
     clock: Clock | None = None,
     limits: Limits | None = None,
+    ages: Ages | None = None,
     authenticator: Authenticator | None = None,
     rules: CallRules | None = None,
     grpc_options: GrpcOptions | None = None,
@@ -111,7 +118,8 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
 ) -> AsyncIterator[World]:
     """Run a server for the duration of the block; drained and closed afterwards.
 
-    `steps` are taken after the standard ones. With `old_http`, which says how, the HTTP door speaks 0.3,
+    With `replicas`, which is the store, other servers may use it, too. `steps` are taken after the standard ones. With
+    `old_http`, which says how, the HTTP door speaks 0.3,
     too. Without a `delivery` push notifications go nowhere.
     """
     through = through or DOOR
@@ -119,7 +127,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     authenticator = authenticator or Anonymous()
     streams = streams or StreamOptions()
     await store.open()
-    door = GrpcDoor(grpc_options or FEW, Tls())
+    door = GrpcDoor(grpc_options or FEW)
     port = door.listen(Address("127.0.0.1", 0)).port
     doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
     interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]
@@ -128,7 +136,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     core = Core(
         agent=agent,
         store=store,
-        wakeups=LocalWakeups(),
+        wakeups=wakeups or LocalWakeups(),
         clock=clock or SystemClock(),
         cards=cards,
         limits=limits or Limits(drain_grace=0.05, cancel_grace=1.0),
@@ -136,6 +144,9 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         keep_open_on_input=keep_open_on_input,
         answer_by_reference=answer_by_reference,
         delivery=delivery,
+        ages=ages,
+        replicas=replicas,
+        session_seconds=session_seconds,
     )
     await core.start()
     rules = rules or CallRules(extensions=Extensions.of(core.card.capabilities.extensions))

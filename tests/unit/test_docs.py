@@ -19,7 +19,7 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md")),
     *sorted(ROOT.glob("docs/*.md")),
 ]
-UNITS = {"KiB": 1024, "MiB": 1024**2}
+UNITS = {"GiB": 2**30, "KiB": 1024, "MiB": 1024**2}
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 

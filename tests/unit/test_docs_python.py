@@ -12,16 +12,20 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+import a2a_server
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto.a2a_pb2_grpc import A2AServiceStub
-from a2a_server.agents import Agent, Turn
+from a2a_server.agents import Agent, Turn, data_part, text_part
+from a2a_server.agents.executor import ExecutorAgent, card_of
 from a2a_server.agents.testing import run_turn
+from a2a_server.serve import running
 from a2a_server.settings import Settings
 from tests.support.curl import ROOT
 from tests.support.receivers import Received, receiver
 from tests.support.traces import NONE, ONE, TWO, traces
 
 README, AUTHORS, EMBEDDING = (ROOT / name for name in ("README.md", "docs/agents.md", "docs/embedding.md"))
+EXECUTORS = ROOT / "docs/executors.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SETTINGS = Settings(grpc="127.0.0.1:0", http="127.0.0.1:0", store="memory:")
 HELLO = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}}
@@ -50,7 +54,7 @@ def authors() -> dict[str, Any]:
 
 
 async def test_its_server_answers_and_its_step_and_interceptor_see_the_calls(embedding: dict[str, Any]) -> None:
-    async with embedding["serving"](SETTINGS) as server, grpc.aio.insecure_channel(str(server.grpc)) as channel:
+    async with embedding["guarded"](SETTINGS) as server, grpc.aio.insecure_channel(str(server.grpc)) as channel:
         answer = await A2AServiceStub(channel).SendMessage(SEND)
         assert answer.task.artifacts[0].parts[0].text == "HELLO"
         assert embedding["counting"].calls == {"/lf.a2a.v1.A2AService/SendMessage": 1}
@@ -61,6 +65,18 @@ async def test_its_server_answers_and_its_step_and_interceptor_see_the_calls(emb
                 session.post(f"http://{server.http}/{tenant}/message:send", json=HELLO) as refused,
             ):
                 assert refused.status == status
+
+
+@pytest.mark.req("AGNT-10")
+async def test_a_program_serves_on_free_ports_and_in_memory(embedding: dict[str, Any]) -> None:
+    async with (
+        a2a_server.serving(embedding["agent"], tenants=("south",), default_tenant="south") as server,
+        aiohttp.ClientSession() as session,
+    ):
+        async with session.post(f"http://{server.http}/message:send", json=HELLO) as answer:
+            assert (await answer.json())["task"]["artifacts"][0]["parts"] == [{"text": "HELLO"}]
+        async with session.post(f"http://{server.http}/north/message:send", json=HELLO) as answer:
+            assert answer.status == 403
 
 
 @pytest.mark.req("DOOR-12")
@@ -85,9 +101,18 @@ async def test_its_site_has_the_gateway_below_a_path_and_sees_every_call(embeddi
     assert seen == ["/a2a/message:send", "/a2a/.well-known/agent-card.json", "/elsewhere"]
 
 
+@pytest.mark.req("AGNT-02")
+async def test_its_executor_says_hello() -> None:
+    executor = names_of(EXECUTORS)["HelloExecutor"]()
+    agent = ExecutorAgent(executor, card_of(executor, {}))
+    async with running(SETTINGS, agent) as server, grpc.aio.insecure_channel(str(server.grpc)) as channel:
+        answer = await A2AServiceStub(channel).SendMessage(SEND)
+    assert answer.task.artifacts[0].parts[0].text == "Hello, hello!"
+
+
 async def test_the_guide_s_tests_pass(authors: dict[str, Any]) -> None:
     tests = [test for name, test in authors.items() if name.startswith("test_")]
-    assert len(tests) == 5
+    assert len(tests) == 9
     for test in tests:
         await test()
 
@@ -104,6 +129,10 @@ async def test_the_guide_s_agents_do_what_it_says(authors: dict[str, Any]) -> No
     assert [artifact.name for artifact in composed.artifacts] == ["poem", "translation"]
     assert (await run_turn(agent, "Hello", skill="greet")).says == "Hello to you."
     assert (await run_turn(agent, "Go away", skill="greet")).state == "FAILED"
+    for table in (data_part({"bread": 3, "milk": 2}), text_part("- bread: 3\n- milk: 2", media_type="text/markdown")):
+        assert (await run_turn(authors["reader"], table)).data == [{"sum": 5}]
+    named = pb.Part(text="name,amount\nbread,3\nmilk,2\n", filename="bill.csv", media_type="text/csv")
+    assert (await run_turn(authors["reader"], named)).data == [{"sum": 5}]
     thought = await run_turn(careful, extensions=[priority], metadata={priority: "high"})
     assert thought.text == "I thought about it with high priority."
 

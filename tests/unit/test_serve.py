@@ -24,6 +24,7 @@ from structlog.testing import capture_logs
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_pb2_grpc, a2a_v0_3_pb2_grpc, discovery_pb2, discovery_pb2_grpc
 from a2a_proto import a2a_v0_3_pb2 as v03
+from a2a_proto.peers_pb2_grpc import PeerStub
 from a2a_server.adapters.defaults import SystemClock
 from a2a_server.agents import Agent, Turn
 from a2a_server.operations.push.configs import form_of
@@ -31,17 +32,9 @@ from a2a_server.operations.push.push_options import Patience
 from a2a_server.ports.store import StoreRefused
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 from a2a_server.serve import Server, running
-from a2a_server.serve.parts import (
-    UnusableKeys,
-    base_of,
-    delivery_of,
-    documents_of,
-    forms_of,
-    interface_of,
-    issuer_of,
-    old_interface_of,
-    push_admin_of,
-)
+from a2a_server.serve.administration import push_admin_of
+from a2a_server.serve.doors import base_of, interface_of, issuer_of, old_interface_of
+from a2a_server.serve.parts import UnusableKeys, delivery_of, documents_of, forms_of
 from a2a_server.settings import Settings, load
 from a2a_server.settings.sections import Push
 from a2a_server.transport.address import Address
@@ -213,11 +206,12 @@ async def test_callers_see_their_own_tasks_only() -> None:
 
 
 async def test_a_refusal_names_the_schemes() -> None:
-    async with open_server(auth=AUTH) as (_, stub):
+    async with open_server(auth=AUTH) as (server, stub):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await stub.GetTask(pb.GetTaskRequest(id="t"))
         trailers: Any = caught.value.trailing_metadata()
-        assert dict(trailers)["www-authenticate"] == 'Bearer realm="a2a", ApiKey header="x-api-key"'
+        metadata = f'resource_metadata="http://{server.http}/.well-known/oauth-protected-resource"'
+        assert dict(trailers)["www-authenticate"] == f'Bearer realm="a2a", {metadata}, ApiKey header="x-api-key"'
 
 
 @pytest.mark.req("TENA-05")
@@ -243,6 +237,44 @@ async def test_a_server_leaves_nothing_behind() -> None:
         assert await code(stub.GetTask(pb.GetTaskRequest(id="t"))) == grpc.StatusCode.UNAVAILABLE
     await asyncio.sleep(0.05)
     assert asyncio.all_tasks() == before
+
+
+PEERS = {"wakeups": "peers", "peers": {"shared_key": "known to all servers of this test"}}
+
+
+@pytest.mark.req("SCAL-01")
+@pytest.mark.parametrize(
+    ("settings", "event", "measured"),
+    [
+        ({}, "wakeups.connected", True),
+        (PEERS, "peers.connected", True),
+        ({"wakeups": "none"}, "wakeups.polling", False),
+    ],
+    ids=["postgres", "peers", "none"],
+)
+async def test_the_log_has_how_servers_tell_each_other_of_events(
+    postgres: str, settings: dict[str, Any], event: str, *, measured: bool
+) -> None:
+    with capture_logs() as logs:
+        async with open_server(store=postgres, **settings) as (_, stub):
+            assert (await stub.SendMessage(message("hello"))).task.status.state == pb.TASK_STATE_COMPLETED
+    (line,) = [line for line in logs if line["event"].startswith(("wakeups.", "peers."))]
+    assert line["event"] == event
+    assert (line.get("round_trip_ms", 0) > 0) is measured
+    assert "known to all servers" not in str(logs)
+
+
+async def test_other_servers_and_clients_have_different_ports(postgres: str) -> None:
+    with capture_logs() as logs:
+        async with open_server(store=postgres, wakeups="peers") as (server, _):
+            (line,) = [line for line in logs if line["event"] == "peers.connected"]
+            async with (
+                grpc.aio.insecure_channel(str(server.grpc)) as door,
+                grpc.aio.insecure_channel(line["address"]) as port,
+            ):
+                assert await code(PeerStub(door).Follow(iter(())).read()) is grpc.StatusCode.UNIMPLEMENTED
+                call = a2a_pb2_grpc.A2AServiceStub(port).SendMessage(message("hello"))
+                assert await code(call) is grpc.StatusCode.UNIMPLEMENTED
 
 
 @pytest.mark.req("EXTN-10")

@@ -1,11 +1,14 @@
 """Settings: who wins, what is refused, and with which words."""
 
+import json
 import os
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
+from a2a_server.cli.configuration import TABLES, effective
 from a2a_server.operations.limits import Limits
 from a2a_server.protocol.options import LegacyOptions
 from a2a_server.settings import Settings, SettingsError, load
@@ -13,6 +16,10 @@ from a2a_server.settings.sources import known
 from a2a_server.transport.grpc_options import GrpcOptions, StreamOptions, Tls
 
 HASH = "sha256:" + "0a" * 32
+SHARDS = [
+    {"name": "a", "dsn": "postgresql://u:pw@a/x", "slots": "0-2047"},
+    {"name": "b", "dsn": "postgresql://b/x", "slots": "2048-4095"},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +53,29 @@ def test_flags_win_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -
     assert settings.limits == Limits(running_turns=1)
     assert loaded.sources == {
         "grpc": "flag",
-        "store": "environment",
-        "agent": "file a2ad.toml",
-        "limits.running_turns": "file a2ad.toml",
+        "store": "environment A2A_STORE",
+        "agent": "file a2ad.toml, line 3",
+        "limits.running_turns": "file a2ad.toml, line 5",
     }
+
+
+@pytest.mark.req("SCAL-05")
+def test_databases_of_a_store_are_tables_or_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = "".join(
+        f'[[postgresql.shards]]\nname = "{one["name"]}"\ndsn = "{one["dsn"]}"\nslots = "{one["slots"]}"\n'
+        for one in SHARDS
+    )
+    Path("a2ad.toml").write_text(f'store = "postgresql://b/x"\n{tables}')
+    loaded = load()
+    assert [(one.name, one.dsn, one.slots) for one in loaded.settings.postgresql.shards] == [
+        tuple(one.values()) for one in SHARDS
+    ]
+    assert "pw" not in effective(loaded)
+    assert 'dsn = "postgresql://…@a/x"' in effective(loaded)
+    Path("a2ad.toml").write_text("")
+    monkeypatch.setenv("A2A_STORE", "postgresql://b/x")
+    monkeypatch.setenv("A2A_POSTGRESQL__SHARDS", json.dumps(SHARDS))
+    assert load().settings.postgresql == loaded.settings.postgresql
 
 
 def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +95,7 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         "A2A_GATEWAY__CORS_ORIGINS": "https://a.example",
         "A2A_UPSTREAM__ADDRESSES": "a:1,b:2",
         "A2A_GATEWAY__CARD_FORM": "1.0",
+        "A2A_CARD__DOORS": "jsonrpc, HTTP+JSON",
         "A2A_GATEWAY__PROFILES": "draft",
         "A2A_GATEWAY__DRAFT_PATH": "/a2a/2025-12",
         "A2A_LEGACY__ENABLED": "no",
@@ -88,6 +115,7 @@ def test_every_setting_has_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.gateway.forward_headers == ("a2a-*", "x-team")
     assert settings.gateway.cors_origins == ("https://a.example",)
     assert settings.gateway.card_form == "1.0"
+    assert settings.card.doors == ("jsonrpc", "rest")
     assert (settings.gateway.profiles, settings.gateway.draft_path) == (("draft",), "/a2a/2025-12")
     assert settings.upstream.addresses == ("a:1", "b:2")
     assert settings.legacy == LegacyOptions(enabled=False, wait="always")
@@ -125,6 +153,10 @@ WRONG = [
         "gateway.card_form = '0.3' (flag): needs legacy.enabled: 0.3 is not served",
     ),
     ({"legacy": {"wait": "perhaps"}}, "legacy.wait = 'perhaps' (flag): must be auto, always or never"),
+    (
+        {"legacy": {"input_request_members": "never"}},
+        "legacy.input_request_members = 'never' (flag): must be asked or always",
+    ),
     ({"grpc": "50051"}, "grpc = '50051' (flag): must be HOST:PORT, such as 127.0.0.1:50051"),
     ({"grpc": "0.0.0.0:1"}, "grpc = '0.0.0.0:1' (flag): without authentication only this machine may call"),
     ({"grpc": "agents.example:1"}, "or set anonymous_beyond_loopback"),
@@ -158,7 +190,13 @@ WRONG = [
     ({"gateway": {"draft_path": "/draft/"}}, "gateway.draft_path = '/draft/' (flag): must be a path such as /draft"),
     ({"gateway": {"draft_path": "/a//b"}}, "gateway.draft_path = '/a//b' (flag): must be a path such as /draft"),
     ({"gateway": {"draft_path": "/.."}}, "gateway.draft_path = '/..' (flag): must be a path such as /draft"),
-    ({"gateway": {"draft_path": "/"}}, "gateway.draft_path = '/' (flag): must be a path such as /draft"),
+    (
+        {"gateway": {"draft_path": "/", "profiles": "draft"}},
+        "gateway.draft_path = '/' (flag): /v1 is where 0.3 is served; set legacy.enabled = false, or choose another",
+    ),
+    ({"card": {"doors": []}}, "card.doors = [] (flag): must name at least one door"),
+    ({"card": {"doors": "rest,soap"}}, "card.doors = 'soap' (flag): must be all, by itself, or doors from grpc, rest"),
+    ({"card": {"doors": ["draft/rest"]}}, "card.doors = 'draft/rest' (flag): is not open; open are grpc, rest"),
     ({"gateway": {"draft_path": "/ä"}}, "gateway.draft_path = '/ä' (flag): must be a path such as /draft"),
     ({"gateway": {"draft_path": "/v1"}}, "gateway.draft_path = '/v1' (flag): /v1 is served already; choose another"),
     ({"gateway": {"draft_path": "/tasks/x"}}, "gateway.draft_path = '/tasks/x' (flag): /tasks is served already"),
@@ -172,14 +210,54 @@ WRONG = [
     ),
     ({"public_url": "ftp://agents.example"}, "public_url = 'ftp://agents.example' (flag): must be a URL such as"),
     ({"public_url": "https://agents.example?a=b"}, "(flag): must be a URL such as"),
+    ({"public_url": "http://["}, "public_url = 'http://[' (flag): must be a URL such as"),
     (
         {"upstream": {"addresses": "127.0.0.1:1,agents.example"}},
         "upstream.addresses = 'agents.example' (flag): must be HOST:PORT, such as 127.0.0.1:50051",
     ),
     ({"upstream": {"addresses": ["a:99999"]}}, "upstream.addresses = 'a:99999' (flag): must be HOST:PORT"),
-    ({"store": "mysql://x"}, "store = 'mysql://x' (flag): must be memory: or sqlite:///PATH"),
-    ({"store": "sqlite:///"}, "must be memory: or sqlite:///PATH"),
-    ({"store": "postgresql://u:pw@db/a2a"}, "store = 'postgresql://…@db/a2a' (flag): PostgreSQL arrives with a later"),
+    (
+        {"store": "mysql://x"},
+        "store = 'mysql://x' (flag): must be memory:, sqlite:///PATH or postgresql://USER@HOST/DATABASE",
+    ),
+    ({"store": "sqlite:///"}, "must be memory:, sqlite:///PATH or postgresql://USER@HOST/DATABASE"),
+    (
+        {"store": "mysql://u:pw@db/a2a"},
+        "store = 'mysql://…@db/a2a' (flag): must be memory:, sqlite:///PATH or postgresql://USER@HOST/DATABASE",
+    ),
+    (
+        {"postgresql": {"wakeup_dsn": "mysql://u:pw@db/a2a"}},
+        "postgresql.wakeup_dsn = 'mysql://…@db/a2a' (flag): must be postgresql://USER@HOST/DATABASE",
+    ),
+    (
+        {"store": "postgresql://u:pw@c/x", "postgresql": {"shards": SHARDS}},
+        "store = 'postgresql://…@c/x' (flag): must be the dsn of one of postgresql.shards, which has sessions",
+    ),
+    (
+        {"postgresql": {"shards": SHARDS[:1]}},
+        "postgresql.shards (flag): the slots 2048-4095 are in no database",
+    ),
+    (
+        {"postgresql": {"shards": [*SHARDS, {"name": "c", "dsn": "postgresql://c/x", "slots": "7,4000-4001"}]}},
+        "postgresql.shards (flag): the slots 7,4000-4001 are in several databases",
+    ),
+    (
+        {"postgresql": {"shards": [*SHARDS, {"name": "a", "dsn": "postgresql://c/x"}]}},
+        "postgresql.shards (flag): each must have a name of its own",
+    ),
+    (
+        {"postgresql": {"shards": [*SHARDS, {"name": "c", "dsn": "postgres://b/x"}]}},
+        "postgresql.shards (flag): each must have a dsn of its own",
+    ),
+    (
+        {"postgresql": {"shards": [{"name": "a", "dsn": "postgresql://u:pw@a/x", "slots": "0-4096"}]}},
+        "postgresql.shards.0.slots (flag): '0-4096' must be slots from 0 to 4095, such as 0-2047,3000",
+    ),
+    (
+        {"postgresql": {"shards": [{"name": "a", "dsn": "mysql://u:pw@a/x"}]}},
+        "postgresql.shards.0.dsn (flag): must be postgresql://USER@HOST/DATABASE",
+    ),
+    ({"postgresql": {"session": 1}}, "postgresql.session = 1 (flag): must be at least 2"),
     ({"error_codes": "0.3"}, "error_codes = '0.3' (flag): must be 1.0.1 or 1.0.0"),
     ({"strict_version": "perhaps"}, "strict_version = 'perhaps' (flag): must be true or false"),
     ({"loop_block_warning": -1}, "loop_block_warning = -1 (flag): must be at least 0"),
@@ -192,10 +270,40 @@ WRONG = [
     ({"tenants": ["north", "v1"]}, '"v1" is a fixed segment of the HTTP routes'),
     ({"default_tenant": "tasks"}, "default_tenant = 'tasks' (flag): \"tasks\" is a fixed segment"),
     ({"tenants": ["a"], "default_tenant": "b"}, "default_tenant = 'b' (flag): must be one of the tenants: a"),
-    ({"tenants": ["a"], "auth": {"tokens": [{**CREDENTIAL, "tenant": "b"}]}}, "auth = ['b']: callers are bound"),
-    ({"tls": {"cert": "c.pem"}}, "tls.key = '': certificate and key are needed together"),
-    ({"tls": {"key": "k.pem"}}, "tls.cert = '': certificate and key are needed together"),
+    (
+        {"tenants": ["a"], "auth": {"tokens": [{**CREDENTIAL, "tenant": "b"}]}},
+        "auth = ['b'] (auth.tokens: flag): callers are bound",
+    ),
+    ({"tls": {"cert": "c.pem"}}, "tls.key = '' (tls.cert: flag): certificate and key are needed together"),
+    ({"tls": {"key": "k.pem"}}, "tls.cert = '' (tls.key: flag): certificate and key are needed together"),
     ({"tls": {"client_ca": "ca.pem"}}, "tls.client_ca = 'ca.pem' (flag): needs tls.cert and tls.key as well"),
+    ({"wakeups": "pigeons"}, "wakeups = 'pigeons' (flag): must be postgres, peers or none"),
+    (
+        {"wakeups": "peers"},
+        "wakeups = 'peers' (flag): needs a store that servers can share: PostgreSQL",
+    ),
+    (
+        {"wakeups": "peers", "store": "postgresql://a@b/c", "peers": {"listen": "0.0.0.0:50052"}},
+        "peers.listen = '0.0.0.0:50052' (flag): beyond this machine servers must know each other; set peers.shared_key",
+    ),
+    ({"peers": {"listen": "here"}}, "peers.listen = 'here' (flag): must be HOST:PORT, such as 127.0.0.1:50051"),
+    (
+        {"peers": {"advertise": "10.0.0.7:0"}},
+        "peers.advertise = '10.0.0.7:0' (flag): must be HOST:PORT at which other servers reach this one, such as ",
+    ),
+    (
+        {"peers": {"shared_key": "too short"}},
+        "peers.shared_key (flag): must have at least 32 characters; make one with: openssl rand -base64 32",
+    ),
+    ({"peers": {"shared_key": "file:none"}}, "peers.shared_key (flag): the file 'none' cannot be read"),
+    (
+        {"peers": {"cert": "c.pem", "key": "k.pem"}},
+        "peers.ca = '' (peers.cert: flag): certificate, key and authority are needed together",
+    ),
+    (
+        {"peers": {"cert": "c.pem", "key": "k.pem", "ca": "ca.pem", "shared_key": "k" * 32}},
+        "peers.cert = 'c.pem' (flag): is given, so that peers.shared_key is of no use; choose one",
+    ),
     ({"public_grpc": "https://agents.example"}, "public_grpc = 'https://agents.example' (flag): must be HOST:PORT of"),
     ({"public_grpc": "agents.example"}, "(flag): must be HOST:PORT of the gRPC door, such as agents.example:443"),
     (
@@ -210,8 +318,14 @@ WRONG = [
     ({"tenants": "[3]"}, "tenants.0 = 3 (flag): must be a text"),
     ({"auth": {"tokens": "[1]"}}, "auth.tokens.0 (flag): must be a table"),
     ({"auth": {"tokens": [{"owner": "ann"}]}}, "auth.tokens.0.hash (flag): is missing"),
-    ({"upstream": {"cert": "c.pem"}}, "upstream.key = '': certificate and key are needed together"),
-    ({"upstream": {"key": "k.pem"}}, "upstream.cert = '': certificate and key are needed together"),
+    (
+        {"upstream": {"cert": "c.pem"}},
+        "upstream.key = '' (upstream.cert: flag): certificate and key are needed together",
+    ),
+    (
+        {"upstream": {"key": "k.pem"}},
+        "upstream.cert = '' (upstream.key: flag): certificate and key are needed together",
+    ),
     ({"push": {"trust": "junk.toml"}}, "push.trust = 'junk.toml' (flag): is not a PEM file of certificates"),
     ({"push": {"trust": "none.pem"}}, "push.trust = 'none.pem' (flag): cannot be read: No such file or directory"),
     ({"auth": {"tokens": [{"owner": "ann", "hash": "hunter2"}]}}, "never the secret itself"),
@@ -243,6 +357,115 @@ def test_all_faults_are_told_at_once() -> None:
     with pytest.raises(SettingsError) as caught:
         load({"grpc": "x", "store": "y", "limits": {"running_turns": "z"}})
     assert len(str(caught.value).splitlines()) == 3
+
+
+FAULTY = """\
+grcp = "127.0.0.1:1"
+public_url = "agents.example"
+
+[limit]
+running_turns = 1
+
+[limits]
+running_turns = "many"
+turn_timeout = -1
+waiting_messages = [1]
+
+[upstream]
+cert = "c.pem"
+
+[gateway]
+card_form = "0.3"
+draft_path = "/north"
+profiles = ["draft"]
+
+[legacy]
+enabled = false
+
+[tls]
+key = '''
+k.pem'''
+cert = 3
+client_ca = "ca.pem"
+
+[[auth.tokens]]
+owner = "ann"
+hash = "sha256:0"
+
+[[auth.tokens]]
+owner = ""
+hash = "sha256:1"
+
+[transport]
+reflection = "perhaps"
+
+[transport.deeper]
+reflection = true
+"""
+
+
+def test_all_faults_of_all_sources_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is faulty is left out, so that nothing is said of others that may be right with it."""
+    Path("a2ad.toml").write_text(FAULTY)
+    monkeypatch.setenv("A2A_STREAMS__PER_CALER", "1")
+    monkeypatch.setenv("A2A_TRANSPORT__REFLECTION", "maybe")
+    monkeypatch.setenv("A2A_TENANTS", "north,south")
+    monkeypatch.setenv("A2A_DEFAULT_TENANT", "east")
+    monkeypatch.setenv("A2A_AUTH__TOKENS_FILE", "none.toml")
+    with pytest.raises(SettingsError) as caught:
+        load({"log": {"level": "loud"}, "grpc": "0.0.0.0:1"})
+    assert str(caught.value).splitlines() == [
+        "a2ad.toml, line 1: unknown setting grcp; did you mean grpc?",
+        "a2ad.toml, line 5: unknown setting limit.running_turns; did you mean limits.running_turns?",
+        "a2ad.toml, line 41: unknown setting transport.deeper.reflection; did you mean transport.reflection?",
+        "unknown variable A2A_STREAMS__PER_CALER; did you mean A2A_STREAMS__PER_CALLER?",
+        (
+            "public_url = 'agents.example' (file a2ad.toml, line 2): must be a URL such as "
+            "https://agents.example or https://example.com/a2a"
+        ),
+        "limits.running_turns = 'many' (file a2ad.toml, line 8): must be a whole number",
+        "limits.waiting_messages = [1] (file a2ad.toml, line 10): must be a whole number",
+        "limits.turn_timeout = -1 (file a2ad.toml, line 9): must be at least 0",
+        "transport.reflection = 'maybe' (environment A2A_TRANSPORT__REFLECTION): must be true or false",
+        "tls.cert = 3 (file a2ad.toml, line 26): must be a text",
+        (
+            "auth.tokens.0.hash (file a2ad.toml, line 31): must be the sha256:… line that `a2ad token new` "
+            "prints, never the secret itself"
+        ),
+        "auth.tokens.1.owner (file a2ad.toml, line 34): must have at least 1 character",
+        (
+            "auth.tokens.1.hash (file a2ad.toml, line 35): must be the sha256:… line that `a2ad token new` "
+            "prints, never the secret itself"
+        ),
+        "log.level = 'loud' (flag): must be debug, info, warning or error",
+        "auth.tokens_file = 'none.toml' (environment A2A_AUTH__TOKENS_FILE): cannot be read: No such file or directory",
+        "upstream.key = '' (upstream.cert: file a2ad.toml, line 13): certificate and key are needed together",
+        "default_tenant = 'east' (environment A2A_DEFAULT_TENANT): must be one of the tenants: north, south",
+        "gateway.card_form = '0.3' (file a2ad.toml, line 16): needs legacy.enabled: 0.3 is not served",
+        (
+            "gateway.draft_path = '/north' (file a2ad.toml, line 17): /north is where a tenant is "
+            "served; choose another path"
+        ),
+    ]
+
+
+def test_an_unusable_file_hides_nothing_that_is_wrong_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("tokens.toml").write_text(f'[[tokens]]\nowner = "ann"\n[[api_keys]]\nowner = ""\nhash = "{HASH}"\n')
+    monkeypatch.setenv("A2A_CONFIG", "none.toml")
+    monkeypatch.setenv("A2A_XYZZY", "1")
+    monkeypatch.setenv("A2A_AUTH__TOKENS_FILE", "tokens.toml")
+    with pytest.raises(SettingsError) as caught:
+        load({"store": "y"}, needed={"public_url": "is needed", "agent": "is needed"})
+    assert str(caught.value).splitlines() == [
+        "A2A_CONFIG = 'none.toml': cannot be read: No such file or directory",
+        "unknown variable A2A_XYZZY",
+        "store = 'y' (flag): must be memory:, sqlite:///PATH or postgresql://USER@HOST/DATABASE",
+        (
+            "auth.tokens_file = 'tokens.toml' (environment A2A_AUTH__TOKENS_FILE): must be a TOML file of [[tokens]] "
+            "and [[api_keys]] with owner and hash; see tokens.0.hash, api_keys.0.owner"
+        ),
+        "public_url: is needed",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -284,10 +507,12 @@ def test_an_unknown_variable_is_named_with_its_likely_meaning(monkeypatch: pytes
     [
         (
             "[limit]\nrunning_turns = 1",
-            "a2ad.toml: unknown setting limit.running_turns; did you mean limits.runn",
+            "a2ad.toml, line 2: unknown setting limit.running_turns; did you mean limits.runn",
         ),
-        ("grcp = 'x'", "a2ad.toml: unknown setting grcp; did you mean grpc?"),
-        ("limits = 3", "a2ad.toml: unknown setting limits"),
+        ("grcp = 'x'", "a2ad.toml, line 1: unknown setting grcp; did you mean grpc?"),
+        ("limits = 3", "a2ad.toml, line 1: limits must be a table: [limits]"),
+        ("# none\n[limit]", "a2ad.toml, line 2: unknown setting limit; did you mean limits?"),
+        ("\n\n[grpc]\nx = 1", "grpc = {'x': 1} (file a2ad.toml, line 3): must be a text"),
         ("grpc = ", "a2ad.toml: is not TOML"),
     ],
 )
@@ -311,7 +536,11 @@ def test_a_missing_file_that_was_named_is_a_fault_of_whoever_named_it(monkeypatc
 
 
 LISTS = {
+    "auth.require": "names",
     "tenants": "names",
+    "auth.proxy.certificates": "names",
+    "auth.proxy.networks": "names",
+    "card.doors": "names",
     "gateway.cors_origins": "names",
     "gateway.forward_headers": "names",
     "gateway.forward_well_known": "names",
@@ -325,6 +554,8 @@ LISTS = {
     "push.nat64_prefixes": "names",
     "push.ports": "names",
     "push.secret_keys": "keys",
+    "store_keys": "keys",
+    "card.signing_keys": "keys",
     "push.signing_keys": "keys",
     "upstream.addresses": "names",
 }
@@ -341,7 +572,10 @@ def test_half_an_array_is_no_list(monkeypatch: pytest.MonkeyPatch, name: str, wh
     with pytest.raises(SettingsError) as caught:
         load()
     value = "" if what == "keys" else f" = {text!r}"
-    assert str(caught.value) == f"{name}{value} (environment): must be {what} separated by commas, or a JSON array"
+    assert (
+        str(caught.value)
+        == f"{name}{value} (environment {variable(name)}): must be {what} separated by commas, or a JSON array"
+    )
 
 
 def test_a_list_may_be_written_in_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,13 +590,53 @@ def test_a_list_may_be_written_in_either_way(monkeypatch: pytest.MonkeyPatch) ->
 def test_every_list_is_tried() -> None:
     """One that is added belongs among them."""
     lists = {name for name in known() if isinstance(_default(name), tuple)}
-    assert lists - {"auth.tokens", "auth.api_keys"} == set(LISTS)
+    assert lists - set(TABLES) == set(LISTS)
 
 
 def _default(name: str) -> object:
     section, _, last = name.rpartition(".")
-    return getattr(getattr(Settings(), section) if section else Settings(), last)
+    return getattr(attrgetter(section)(Settings()) if section else Settings(), last)
 
 
 def test_names_are_unique() -> None:
     assert len(known()) == len(set(known()))
+
+
+def test_tables_inside_tables_are_settings_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a2ad.toml").write_text("[auth.proxy]\nowner_header = 'x-user'\nnetworks = ['10.0.0.0/8']\n")
+    monkeypatch.setenv("A2A_AUTH__PROXY__OWNER_HEADER", "x-forwarded-user")
+    proxy = load().settings.auth.proxy
+    assert (proxy.owner_header, proxy.networks) == ("x-forwarded-user", ("10.0.0.0/8",))
+    monkeypatch.setenv("A2A_AUTH__PROXY__SECRET_HASH", "hush")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert "auth.proxy.secret_hash (environment A2A_AUTH__PROXY__SECRET_HASH): must be" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.req("KEPT-01")
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("0", 0),
+        ("90", 90),
+        ("1.5", 1.5),
+        ("30d", 2_592_000),
+        ("12h", 43_200),
+        ("2w", 1_209_600),
+        ("5M", 300),
+        ("1y", 31_536_000),
+    ],
+)
+def test_ages_are_seconds_or_have_a_unit(monkeypatch: pytest.MonkeyPatch, told: str, seconds: float) -> None:
+    monkeypatch.setenv("A2A_RETENTION__TASKS", told)
+    assert load().settings.retention.tasks == seconds
+    assert load().settings.retention.events == 0
+
+
+@pytest.mark.req("KEPT-01")
+@pytest.mark.parametrize("told", ["-1", "-5d", "d", "30 days", "inf", "nan", "1e12", "1q"])
+def test_other_ages_are_refused(monkeypatch: pytest.MonkeyPatch, told: str) -> None:
+    monkeypatch.setenv("A2A_RETENTION__EVENTS", told)
+    with pytest.raises(SettingsError, match=r"retention\.events"):
+        load()

@@ -12,6 +12,7 @@ from types import CodeType, FrameType
 
 ROOT = Path(__file__).parents[2]
 ROOMS = tuple(f"{ROOT / room}/" for room in ("a2a_server", "gateway/a2a_gateway"))
+TICKER = "WaitingCalls.keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,16 @@ class Recorder:
         return Walk({code: thread for code, thread in last.items() if _in_all(code, others)})
 
     def _notice(self, frame: FrameType, event: str, _: object) -> None:
-        if self._on and event == "call" and frame.f_code.co_filename.startswith(ROOMS):
+        if self._on and event == "call" and frame.f_code.co_filename.startswith(ROOMS) and not _ticks(frame):
             self._calls[-1].setdefault(frame.f_code, threading.current_thread().name)
+
+
+def _ticks(frame: FrameType) -> bool:
+    """Whether it belongs to a task that looks around ten times a second: during every call, where these are slow."""
+    above: FrameType | None = frame
+    while above is not None and above.f_code.co_qualname != TICKER:
+        above = above.f_back
+    return above is not None
 
 
 def _in_all(code: CodeType, calls: Sequence[dict[CodeType, str]]) -> bool:

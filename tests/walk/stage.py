@@ -14,7 +14,7 @@ import uvloop
 
 from a2a_server.agents import Agent, Turn
 from a2a_server.cli.loading import load_agent
-from a2a_server.cli.process import configure
+from a2a_server.cli.log_output import configure
 from a2a_server.serve import relaying, running
 from a2a_server.settings import Settings
 from tests.walk.record import ROOT, Recorder, Walk

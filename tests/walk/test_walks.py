@@ -11,7 +11,7 @@ from tests.walk.page import PAGE, RENEWAL, lists, renewed
 from tests.walk.record import ROOT
 from tests.walk.stage import KINDS
 
-BOUNDS = {"rest-send": 35, "grpc-send": 28, "grpc-stream": 30, "0.3-send": 42, "event": 28, "gateway-send": 40}
+BOUNDS = {"rest-send": 37, "grpc-send": 28, "grpc-stream": 30, "0.3-send": 44, "event": 28, "gateway-send": 42}
 SAID = lists(PAGE.read_text("utf-8"))
 
 

@@ -28,6 +28,7 @@ class ConfigRow:
     """Numbers of entries, in order, so that the first can be read from the front; with the trace of each."""
     due_ms: int | None = None
     attempts: int = 0
+    rejections: int = 0
     claimed_until_ms: int | None = None
     served_ms: int = 0
     failing_ms: int | None = None
@@ -88,19 +89,20 @@ class Deliveries:
 
     def _start_over(self, config: ConfigRow) -> None:
         """Forget what has failed. The config is due if it has pending deliveries and no attempt is running."""
-        config.attempts, config.failing_ms, config.parked_ms = 0, None, None
+        config.attempts, config.rejections, config.failing_ms, config.parked_ms = 0, 0, None, None
         if config.claimed_until_ms is None:
             self._set_due(config, config.served_ms if config.pending else None)
 
     def know(self, config: ConfigRow) -> None:
         self._known.setdefault(config.lane, {})[config.serial] = config
 
-    def count(self, lane: tuple[str, str], limit: int, is_over: Callable[[str], bool]) -> int:
-        """How many configs of a lane have something to send. `is_over` says whether a task is finished."""
-        known = self._known.get(lane, {})
-        for config in [config for config in known.values() if not config.pending and is_over(config.task_id)]:
-            del known[config.serial]
-        return min(limit, sum(config.parked_ms is None for config in known.values()))
+    def counts(self, owner: str, host: str | None, is_over: Callable[[str], bool]) -> Iterator[int]:
+        """How many configs of each lane may have something to send. `is_over` says whether a task is finished."""
+        for lane, known in self._known.items():
+            if lane[0] == owner and host in (lane[1], None):
+                for config in [config for config in known.values() if not config.pending and is_over(config.task_id)]:
+                    del known[config.serial]
+                yield sum(config.parked_ms is None for config in known.values())
 
     def replaced(self, config: ConfigRow, host: str) -> None:
         """A config was replaced. An attempt that is running for the old one has no claim on the new one."""
@@ -139,13 +141,13 @@ class Deliveries:
             config.claimed_until_ms, config.served_ms = until_ms, now_ms
             number, trace = next(iter(config.pending.items()))
             failed = config.attempts, until_ms, config.host, config.failing_ms
-            yield Delivery(config.scope, config.task_id, number, config.hook, *failed, trace)
+            yield Delivery(config.scope, config.task_id, number, config.hook, *failed, trace, config.rejections)
 
     def finish(self, config: ConfigRow | None, delivery: Delivery, failure: FailedAttempt | None) -> bool:
         if config is None or config.claimed_until_ms != delivery.until_ms or delivery.number not in config.pending:
             return False
         config.claimed_until_ms = None
-        if failure is not None:
+        if failure is not None and not failure.skips:
             self._put_off(config, failure)
             return True
         del config.pending[delivery.number]
@@ -158,4 +160,5 @@ class Deliveries:
             config.parked_ms = failure.now_ms
         if failure.tried:
             config.attempts += 1
+            config.rejections += failure.rejected
             config.failing_ms = failure.now_ms if config.failing_ms is None else config.failing_ms

@@ -14,7 +14,7 @@ from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.paging import Position, TaskFilter
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
-from a2a_server.ports.records import ARTIFACT, Lease, StoredTurn, TaskHead, Write
+from a2a_server.ports.records import ARTIFACT, StoredTurn, TaskHead, Write
 from a2a_server.ports.store import StoredTask
 
 
@@ -26,32 +26,48 @@ class TaskRow:
     task_id: str
     head: TaskHead
     wires: list[bytes] = field(default_factory=list)
-    """The log: entry n is at index n - 1."""
+    """The log: entry n is at index n - 1 - dropped."""
+    dropped: int = 0
+    """How many of the first entries are no longer kept."""
     artifacts: bytes = b""
     shelved: int = 0
     """Entries up to this number change nothing about `artifacts`."""
     epoch: int = 0
-    lease: Lease | None = None
+    session: str = ""
+    """The one that took the right to write last."""
     turns: dict[int, StoredTurn] | None = None
     """None when there are none, as in most tasks; that saves memory and garbage collection."""
     state: bytes = b""
     configs: dict[str, ConfigRow] | None = None
     """None as above."""
+    serial: int = 0
+    """Which task of the store it is."""
+    log_bytes: int = 0
+    counted: int = 0
+    """With how many bytes it is among its owner's holdings."""
 
     @property
     def number(self) -> int:
-        return len(self.wires)
+        return self.dropped + len(self.wires)
+
+    def drop_log(self) -> int:
+        """Keep the task without its log. Returns how many entries that were."""
+        self.artifacts = pb.Task(artifacts=self.task(artifacts=True).artifacts).SerializeToString()
+        count, self.dropped, self.shelved = len(self.wires), self.number, self.number
+        self.wires, self.log_bytes = [], 0
+        return count
 
     def take(self, write: Write) -> None:
         """Store everything of a write that is not in an index."""
         self.wires += [entry.wire for entry in write.entries]
+        self.log_bytes += sum([len(entry.wire) for entry in write.entries])
         self.epoch = write.epoch
         if write.artifacts is not None:
             self.artifacts, self.shelved = write.artifacts, self.number
         elif self.shelved == write.expected and not any(entry.kind == ARTIFACT for entry in write.entries):
             self.shelved = self.number
         if write.claim is not None:
-            self.lease = write.claim
+            self.session = write.claim
         if write.state is not None:
             self.state = write.state
         if write.begin or write.end:
@@ -65,12 +81,18 @@ class TaskRow:
             turns.pop(number, None)
         self.turns = turns or None
 
+    @property
+    def bytes(self) -> int:
+        """How much of it is stored."""
+        configs = sum([len(config.wire) for config in self.configs.values()]) if self.configs else 0
+        return len(self.head.task) + len(self.artifacts) + len(self.state) + self.log_bytes + configs
+
     def size(self, *, artifacts: bool) -> int:
         """Bytes of what `task` is made of."""
         size = len(self.head.task)
         if artifacts:
             size += len(self.artifacts)
-            if self.shelved < len(self.wires):
+            if self.shelved < self.number:
                 size += sum(map(len, self.wires[self.shelved :]))
         return size
 
@@ -80,14 +102,27 @@ class TaskRow:
             return pb.Task.FromString(self.head.task)
         # Joined, the bytes of both parse as the whole message.
         task = pb.Task.FromString(self.head.task + self.artifacts)
-        if self.shelved == len(self.wires):
+        if self.shelved == self.number:
             return task
         tail = (pb.StreamResponse.FromString(wire) for wire in self.wires[self.shelved :])
         fold(task, (event for event in tail if event.HasField("artifact_update")))  # the head is always current
         return task
 
     def record(self) -> StoredTask:
-        return StoredTask(self.task(artifacts=True), self.number, self.epoch, self.state)
+        working = self.session if self.turns else ""
+        task = self.task(artifacts=True)
+        return StoredTask(task, self.number, self.epoch, self.state, self.log_bytes, working)
+
+
+def fitting(rows: Iterable[TaskRow], room: int, *, artifacts: bool) -> list[pb.Task]:
+    """The first tasks, as many as there is room for in bytes, and one at least."""
+    tasks: list[pb.Task] = []
+    for row in rows:
+        room -= row.size(artifacts=artifacts)
+        if room < 0 and tasks:
+            break
+        tasks.append(row.task(artifacts=artifacts))
+    return tasks
 
 
 class TaskIndex:
@@ -106,15 +141,19 @@ class TaskIndex:
         if old is not None:
             if (old.status_ms, old.state, old.context_id) == (new.status_ms, new.state, new.context_id):
                 return
-            place = old.status_ms, task_id
-            for key in filters(old):
-                remove(lists, key, place)
-            if old.state in INTERRUPTED:
-                remove(self._waiting, old.state, place)
+            self.drop(scope, task_id, old)
         place = new.status_ms, task_id
         insert(lists, filters(new), place)
         if new.state in INTERRUPTED:
             insert(self._waiting, (new.state,), place)
+
+    def drop(self, scope: Scope, task_id: str, head: TaskHead) -> None:
+        """Take a task out of all lists."""
+        place = head.status_ms, task_id
+        for key in filters(head):
+            remove(self._scopes[scope], key, place)
+        if head.state in INTERRUPTED:
+            remove(self._waiting, head.state, place)
 
     def page(self, scope: Scope, wanted: TaskFilter, after: Position | None, limit: int) -> tuple[Sequence[str], int]:
         """Ids of one page, and the number of tasks on all pages."""

@@ -2,22 +2,32 @@
 -- without anybody noticing. The bounds are always there; without a filter they are the ends of time.
 
 -- name: page
-SELECT key, head FROM tasks INDEXED BY tasks_by_status
+SELECT key, id, head FROM tasks INDEXED BY tasks_by_status
 WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner)
   AND status_ms >= :since_ms AND (status_ms, id) < (:after_ms, :after_id)
 ORDER BY status_ms DESC, id DESC LIMIT :limit
 
 -- name: page_of_state
-SELECT key, head FROM tasks INDEXED BY tasks_by_state
+SELECT key, id, head FROM tasks INDEXED BY tasks_by_state
 WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND state = :state
   AND status_ms >= :since_ms AND (status_ms, id) < (:after_ms, :after_id)
 ORDER BY status_ms DESC, id DESC LIMIT :limit
 
 -- name: page_of_context
-SELECT key, head FROM tasks INDEXED BY tasks_by_context
+SELECT key, id, head FROM tasks INDEXED BY tasks_by_context
 WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND context_id = :context_id
   AND :state IN (0, state) AND status_ms >= :since_ms AND (status_ms, id) < (:after_ms, :after_id)
 ORDER BY status_ms DESC, id DESC LIMIT :limit
+
+-- name: newest_of_context
+SELECT key, id, head, status_ms FROM tasks INDEXED BY tasks_by_context
+WHERE scope = (SELECT key FROM scopes WHERE tenant = :tenant AND owner = :owner) AND context_id = :context_id
+  AND id <> :without
+ORDER BY status_ms DESC, id DESC LIMIT :limit
+
+-- name: state_of_context
+SELECT name, value FROM context_states
+WHERE scope = (SELECT key FROM scopes WHERE tenant = ? AND owner = ?) AND context_id = ?
 
 -- name: total
 SELECT coalesce(sum(tasks), 0) FROM totals

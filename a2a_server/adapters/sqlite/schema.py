@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import sqlite3
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
 
+from a2a_server.adapters.sql import statements
 from a2a_server.domain.scope import Scope
 from a2a_server.ports.store import StoreRefused
 
@@ -26,6 +26,7 @@ _FREE_BYTE = 0x4000_0200
 """The first after those that SQLite locks, on the page that it never writes to."""
 
 _DURABLE = """
+PRAGMA secure_delete = ON;
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA fullfsync = ON;
@@ -35,9 +36,8 @@ PRAGMA journal_size_limit = 67108864;
 # A checkpoint every 16 MB instead of every 4: it runs in the way of the writer. After a burst the WAL shrinks again.
 
 
-def migrations() -> Mapping[int, str]:
-    found = (path for path in files(__package__).joinpath("migrations").iterdir() if path.name.endswith(".sql"))
-    return {int(path.name[:3]): path.read_text("utf-8") for path in sorted(found, key=lambda path: path.name)}
+queries = partial(statements.queries, __package__)
+migrations = partial(statements.migrations, __package__)
 
 
 def acquire(path: Path, held: ExitStack) -> int:
@@ -72,23 +72,69 @@ def _descriptor(name: str, held: ExitStack) -> int:
 def _lock(descriptor: int) -> None:
     if sys.platform == "linux":
         with suppress(OSError):  # a sandbox may not have this kind; if the lock is taken, the other kind says so, too
-            flock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _FREE_BYTE, 1, 0)
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, flock)
+            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _lock_of(fcntl.F_WRLCK))
             return
     fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _FREE_BYTE)
 
 
-def connect_writer(path: Path, held: ExitStack) -> sqlite3.Connection:
-    """The connection that writes, to a file that has the schema of this version. `held` closes it."""
+def in_use(path: Path) -> bool:
+    """Whether a server uses the file. On Linux, one that starts at this moment does not notice."""
+    if not path.is_file():
+        return False
+    if sys.platform == "linux":
+        with suppress(OSError), path.open("rb") as file:
+            kind, *_ = struct.unpack("hhqqi", fcntl.fcntl(file, fcntl.F_OFD_GETLK, _lock_of(fcntl.F_WRLCK)))
+            return bool(kind != fcntl.F_UNLCK)
+    with ExitStack() as held:
+        try:
+            acquire(path, held)
+        except StoreRefused:
+            return True
+    return False
+
+
+def _lock_of(kind: int) -> bytes:
+    return struct.pack("hhqqi", kind, os.SEEK_SET, _FREE_BYTE, 1, 0)
+
+
+def connect_writer(
+    path: Path, held: ExitStack, *, upgrade: bool = True, tell: Callable[[str], None] = lambda _: None
+) -> sqlite3.Connection:
+    """The connection that writes, to a file that has the schema of this version. `held` closes it.
+
+    `upgrade`: whether to bring an older file up to date, or to refuse it. `tell` is told each step before it is made.
+    """
     # Opened in one thread, then used by two others, never at the same time.
     connection = sqlite3.connect(path, isolation_level=None, timeout=5, check_same_thread=False)
     held.callback(connection.close)
     connection.execute("PRAGMA cache_size = -16384")
     _check_owner(connection, path)
+    if connection.execute("PRAGMA page_count").fetchone() == (0,):  # later, only rebuilding a file changes it
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # freed pages can be given back
     connection.executescript(_DURABLE)
     _check_mode(connection, path)
-    migrate(connection, path, migrations())
+    if upgrade:
+        migrate(connection, path, migrations(), tell)
+    else:
+        check_known(connection, path, whose="server")
     return connection
+
+
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """0 if there are no tables. Refuses a file of another program."""
+    _check_owner(connection, path)
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def check_there(path: Path) -> None:
+    if not path.is_file():
+        raise StoreRefused(f"there is no store {path}; a server makes it when it starts")
+
+
+def connect_existing(path: Path) -> sqlite3.Connection:
+    """A connection for a command, to a file that a server may be using."""
+    check_there(path)
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=5)
 
 
 def connect_reader(path: Path, *, timeout: float) -> sqlite3.Connection:
@@ -98,7 +144,9 @@ def connect_reader(path: Path, *, timeout: float) -> sqlite3.Connection:
     return connection
 
 
-def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]) -> None:
+def migrate(
+    connection: sqlite3.Connection, path: Path, steps: Mapping[int, str], tell: Callable[[str], None] = lambda _: None
+) -> None:
     """Apply missing migrations, each in a transaction of its own. Refuses a newer file."""
     newest = max(steps)
     (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -107,7 +155,8 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]
             f"the store {path} has schema version {version}; this server knows versions up to {newest}. "
             "Run the newer server that wrote it, or another file"
         )
-    for number in range(version + 1, newest + 1):
+    for number in sorted(step for step in steps if step > version):
+        tell(str(number))
         marks = f"PRAGMA application_id = {_APPLICATION_ID}; PRAGMA user_version = {number};"
         try:
             connection.executescript(f"BEGIN IMMEDIATE; {steps[number]} {marks} COMMIT;")
@@ -117,16 +166,12 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Mapping[int, str]
             raise
 
 
-def check_known(connection: sqlite3.Connection, path: Path) -> None:
+def check_known(connection: sqlite3.Connection, path: Path, *, whose: str = "command") -> None:
     """Refuse a file that is another program's, or has another schema version."""
-    _check_owner(connection, path)
-    newest = max(migrations())
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    newest, version = max(migrations()), version_of(connection, path)
     if version != newest:
-        side = (
-            "Use the server that wrote it" if version > newest else "Start this server once, which brings it up to date"
-        )
-        raise StoreRefused(f"the store {path} has schema version {version}, and this command knows {newest}. {side}")
+        advice = "Use the version that wrote it" if version > newest else "Run `a2ad db upgrade`"
+        raise StoreRefused(f"the store {path} has schema version {version}, and this {whose} needs {newest}. {advice}")
 
 
 def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
@@ -148,15 +193,6 @@ def refusing(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreRefused(f"the store {path} cannot be used: {error}") from error
-
-
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-
-
-def queries(file: str) -> Mapping[str, str]:
-    """The sections of a `.sql` file by their names."""
-    _, *sections = _NAME.split(files(__package__).joinpath(file).read_text("utf-8"))
-    return dict(zip(sections[::2], map(str.strip, sections[1::2]), strict=True))
 
 
 _KEYS = queries("keys.sql")

@@ -89,6 +89,8 @@ class Writer:
         self._waiting: deque[Job[object]] = deque()
         self._busy = False
         """From the first job until all are done."""
+        self.groups = 0
+        """How many have been begun. Whoever sees the same number again knows that nobody has written."""
         self._idle: asyncio.Future[None] | None = None
         self._begun: SimpleQueue[Group | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="sqlite-writer", daemon=True)
@@ -106,6 +108,12 @@ class Writer:
             self._busy = True
             self._loop.call_soon(self._begin)  # jobs added in this turn of the loop join the group
         return await future
+
+    def empty_log_if_idle(self) -> None:
+        """Write everything into the main file, in the thread. Jobs that come meanwhile wait."""
+        if not self._busy:
+            self._busy = True
+            self._begun.put(())
 
     async def drain(self) -> None:
         """Wait until all accepted jobs are done. If their loop is closed, only those that had begun."""
@@ -126,6 +134,7 @@ class Writer:
         if not self._waiting:
             self._rest()
             return
+        self.groups += 1
         group = [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP))]
         try:
             self._start()
@@ -139,7 +148,7 @@ class Writer:
     def _finish(self, group: Group) -> None:
         for job in group:
             job.tell()
-        if len(group) == 1:
+        if len(group) <= 1:
             self._loop.call_soon(self._begin)  # after the caller that was just woken: it may write again
 
     def _rest(self) -> None:
@@ -152,7 +161,10 @@ class Writer:
     def _run(self) -> None:
         work_in_the_background()
         while (group := self._begun.get()) is not None:
-            self._complete(group)
+            if group:
+                self._complete(group)
+            else:
+                self._empty_log()
             with suppress(RuntimeError):  # the loop was closed, so nobody waits
                 self._loop.call_soon_threadsafe(self._finish, group)
                 if len(group) > 1:

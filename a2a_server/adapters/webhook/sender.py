@@ -52,6 +52,9 @@ _BEARER = "bearer"
 _LONGEST_NUMBER = 10
 """Digits of a `Retry-After` in seconds."""
 
+_REJECTIONS = frozenset({400, 405, 415, 422})
+"""Statuses that find fault with the one webhook (CONF-81)."""
+
 DELIVERED = Outcome(delivered=True)
 REFUSED_CONFIG = Outcome(delivered=False, why="refused config", final=True)
 REFUSED_ADDRESS = Outcome(delivered=False, why="refused address", final=True)
@@ -184,7 +187,8 @@ def of_answer(status: int, retry_after: str | None, now_ms: int) -> Outcome:
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return DELIVERED
     wish = None if retry_after is None else seconds_until(retry_after, now_ms)
-    return Outcome(delivered=False, why=f"status {status}", retry_after=wish, final=status == HTTPStatus.GONE)
+    final, rejected = status == HTTPStatus.GONE, status in _REJECTIONS
+    return Outcome(delivered=False, why=f"status {status}", retry_after=wish, final=final, rejected=rejected)
 
 
 def seconds_until(wish: str, now_ms: int) -> float | None:

@@ -1,55 +1,55 @@
-"""A task as it will stand after the next commit, and what that commit will hold (design 6; spec: DURA-01, DURA-05)."""
+"""The task as the next commit will leave it, and the contents of that commit (design 6; spec: DURA-01, DURA-05)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import millis, reason_of
 from a2a_server.domain.lifecycle import INTERRUPTED, STOPPING
-from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status
+from a2a_server.domain.reducer import TaskArtifacts, add_message, apply_status
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.ports.push import PushConfig
-from a2a_server.ports.records import Entry, Lease, Receipt, StoredTurn, TaskHead, Write
+from a2a_server.ports.records import Entry, Receipt, StoredTurn, TaskHead, Write
 
 _TAIL_BYTES = 64 * 1024
-"""A read folds at most this much tail, or as much again as the artifacts already hold: amortised, a chunk is O(1)."""
+"""A read applies at most this many bytes of events, or as many as the stored artifacts have. So a chunk costs O(1)."""
 
 
 class Snapshot:
-    """Folds events as they are queued, in the two halves that the store keeps: the head and the artifacts."""
+    """Applies events to the task, in the two parts that the store keeps: the head and the artifacts."""
 
     __slots__ = (
+        "_artifacts_wire",
         "_head",
         "_head_wire",
         "_newest",
-        "_shelf",
-        "_shelf_wire",
         "_stopping",
         "_tail",
+        "_task_artifacts",
         "state",
         "status_ms",
         "stop",
     )
 
     def __init__(self, task: pb.Task) -> None:
-        """Take over the task; its artifacts go to the shelf."""
-        self._shelf = ArtifactShelf(_take_artifacts(task) if task.artifacts else None)
+        """Take over the task; its artifacts are moved to `_task_artifacts`."""
+        self._task_artifacts = TaskArtifacts(_take_artifacts(task) if task.artifacts else None)
         self._head = task
         self._newest: pb.TaskStatus | None = None
-        """The status that the head is to have; of those that follow each other quickly only the last is put there."""
+        """The status that the head will get. Of several quick changes only the last is applied."""
         status = task.status
         self.state: int = status.state
         self.status_ms = millis(status.timestamp)
         self.stop: str | None = None
-        """Why the server itself stopped the turn, "" if the agent did; None when it has not been seen to stop."""
+        """Why the server stopped the turn; "" if the agent did; None if the turn has not stopped."""
         self._head_wire: bytes | None = b""
-        """The head as last taken; None when it has changed since."""
-        self._shelf_wire: bytes | None = None
+        """The head as it was last taken; None if it has changed since."""
+        self._artifacts_wire: bytes | None = None
         self._tail = 0
-        """Bytes of artifact events that the stored artifacts lack."""
+        """How many bytes of artifact events are not in the stored artifacts yet."""
         self._stopping = False
 
     @property
@@ -60,33 +60,33 @@ class Snapshot:
         return self._head
 
     def copy(self) -> pb.Task:
-        """The whole task, for the caller to own."""
+        """Return a copy of the whole task."""
         task = pb.Task()
         task.CopyFrom(self.head)
-        task.MergeFrom(self._shelf.task)
+        task.MergeFrom(self._task_artifacts.task)
         return task
 
     def wire(self) -> bytes:
-        """The whole task, serialised: the halves of a message, concatenated, are the message."""
+        """Return the whole task, serialised. Concatenating the bytes of both parts gives the bytes of the task."""
         head = self._head_wire or self.head.SerializeToString()
-        shelf = self._shelf_wire
-        return head + (self._shelf.task.SerializeToString() if shelf is None else shelf)
+        shelf = self._artifacts_wire
+        return head + (self._task_artifacts.task.SerializeToString() if shelf is None else shelf)
 
     @property
     def is_streaming(self) -> bool:
-        """Whether the last chunk of an artifact is still to come."""
-        return self._shelf.unfinished
+        """Whether an artifact has not had its last chunk yet."""
+        return self._task_artifacts.unfinished
 
     def has_last_chunk(self, artifact_id: str) -> bool:
         """Whether the artifact is complete, so that nothing may be appended to it (ARTF-03)."""
-        return self._shelf.closed(artifact_id)
+        return self._task_artifacts.closed(artifact_id)
 
     def fold(self, event: pb.StreamResponse, size: int) -> None:
-        """Take an event in; `size` is its length on the wire."""
+        """Apply an event. `size` is its length on the wire."""
         kind = event.WhichOneof("payload")
         if kind == "artifact_update":
-            self._shelf.apply(event.artifact_update, size)
-            self._shelf_wire = None
+            self._task_artifacts.apply(event.artifact_update, size)
+            self._artifacts_wire = None
             self._tail += size
             return
         self._head_wire = None
@@ -96,7 +96,7 @@ class Snapshot:
             add_message(self.head, event.message)
 
     def _fold_status(self, status: pb.TaskStatus) -> None:
-        if self.state in INTERRUPTED and self._newest is not None:  # its question is to join the history
+        if self.state in INTERRUPTED and self._newest is not None:  # its question must go to the history first
             apply_status(self._head, self._newest)
         self._newest = status
         self.state = status.state
@@ -106,19 +106,19 @@ class Snapshot:
             self.stop = reason_of(status)
 
     def take_head(self) -> TaskHead | None:
-        """The head, if it has changed since it was last taken."""
+        """Return the head, if it has changed since it was last taken."""
         if self._head_wire is not None:
             return None
         wire = self._head_wire = self.head.SerializeToString()
         return TaskHead(wire, self.head.context_id, self.state, self.status_ms)
 
     def take_artifacts(self) -> bytes | None:
-        """The artifacts, if they are due. At a stop they always are: reading a resting task is reading one row."""
+        """Return the artifacts, if they should be stored now. At a stop they always are: then a read needs one row."""
         stopping, self._stopping = self._stopping, False
-        if not self._tail or not (stopping or self._tail > max(_TAIL_BYTES, self._shelf.size - self._tail)):
+        if not self._tail or not (stopping or self._tail > max(_TAIL_BYTES, self._task_artifacts.size - self._tail)):
             return None
         self._tail = 0
-        wire = self._shelf_wire = self._shelf.task.SerializeToString()
+        wire = self._artifacts_wire = self._task_artifacts.task.SerializeToString()
         return wire
 
 
@@ -130,7 +130,7 @@ def _take_artifacts(task: pb.Task) -> pb.Task:
 
 
 class BeginningTurn(Protocol):
-    """A turn that begins with the next commit; stored only if it is not over by then."""
+    """A turn that begins with the next commit. It is stored only if it has not ended by then."""
 
     number: int
 
@@ -138,13 +138,15 @@ class BeginningTurn(Protocol):
 
 
 class Batch:
-    """What the next commit of a task will hold; empty again whenever it has been taken."""
+    """The contents of the next commit of a task. `take` empties it."""
 
-    # What most commits never hold has its default here: setting it for each would cost more than a status.
-    claim: Lease | None = None
-    """The right to write, where it is to be taken."""
+    # Defaults of rarely used attributes are on the class, because setting them for every commit costs time.
+    claim: str | None = None
+    """The session that takes the right to write, if the commit takes it."""
     state: bytes | None = None
-    """What the agent saved."""
+    """The state that the agent saved."""
+    remember: Mapping[str, bytes | None] | None = None
+    """The values that the agent saved for the context, by name."""
     once: Receipt | None = None
     now_ms = 0
     _beginning: Sequence[BeginningTurn] = ()
@@ -158,14 +160,15 @@ class Batch:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to commit for; a receipt or a claim alone is not worth it."""
-        return not (self.entries or self._ended or self._beginning or self._configs or self.state is not None)
+        """Whether no commit is needed. A receipt or a lease alone needs none."""
+        saved = self.state is not None or self.remember is not None
+        return not (self.entries or self._ended or self._beginning or self._configs or saved)
 
     def begin(self, turn: BeginningTurn) -> None:
         self._beginning = [*self._beginning, turn]
 
     def end(self, numbers: Iterable[int]) -> None:
-        """End turns; those that began in the same commit leave no trace."""
+        """End turns. A turn that began in the same commit is not stored at all."""
         for number in numbers:
             kept = [turn for turn in self._beginning if turn.number != number]
             if len(kept) == len(self._beginning):
@@ -183,15 +186,17 @@ class Batch:
     def drop(self) -> None:
         self.entries.clear()
         self._beginning = self._ended = ()
-        self.state = None
+        self.state = self.remember = None
 
     def take(self, scope: Scope, task_id: str, expected: int, epoch: int, snapshot: Snapshot) -> Write:
-        """All of it, with what has changed of the task's snapshot."""
+        """Return the commit, with the changes of the task's snapshot, and become empty."""
         entries, self.entries = self.entries, []
         head, artifacts = snapshot.take_head(), snapshot.take_artifacts()
         write = Write(scope, task_id, expected, epoch, entries, head, artifacts, self.claim)
         write.state, write.receipt, write.now_ms = self.state, self.once, self.now_ms
         self.claim = self.once = self.state = None
+        if self.remember is not None:
+            write.remember, self.remember = self.remember, None
         if self._beginning:
             write.begin, self._beginning = tuple([turn.stored() for turn in self._beginning]), ()
         if self._ended:

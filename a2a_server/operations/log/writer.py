@@ -1,15 +1,15 @@
-"""The one writer of a task's log in this process: numbers events, folds them, commits them in groups (spec: DURA-01).
+"""The only writer of a task's log: numbers events, applies them to the task, commits them in groups (spec: DURA-01).
 
-1. `append` numbers an event, folds it into the snapshot and queues it; it makes a commit due.
-2. The commit begins when the loop turns, and takes all that is queued. What comes meanwhile goes with the next one;
-   nothing waits to fill a group.
-3. After the commit the log's readers are told, so nothing is visible before it is durable.
+1. `append` numbers an event, applies it to the snapshot, queues it and schedules a commit.
+2. The commit begins in the next step of the event loop, and takes all queued events. Events that arrive meanwhile go
+   with the next commit. A commit never waits for more events.
+3. After the commit, the log's readers are woken. So nothing is visible before it is durable.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,10 @@ from a2a_server.domain.lifecycle import may_move
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.log.snapshot import Batch, BeginningTurn, Snapshot
+from a2a_server.operations.replicas.session import lost_touch
 from a2a_server.ports.push import PushConfig
-from a2a_server.ports.records import Entry, Lease, Receipt, Write
-from a2a_server.ports.store import Repeated, Store, StoredTask, StoreUnavailable
+from a2a_server.ports.records import Entry, Receipt, Write
+from a2a_server.ports.store import Repeated, StaleWrite, Store, StoredTask, StoreUnavailable
 
 if TYPE_CHECKING:
     from a2a_server.domain.scope import Scope
@@ -32,48 +33,49 @@ if TYPE_CHECKING:
 _RETRY_FIRST, _RETRY_MOST = 0.05, 1.0
 
 _PLAIN = 4
-"""A task, WORKING, one artifact, COMPLETED: what a plain answer consists of."""
+"""How many events a plain answer has: the task, WORKING, one artifact, COMPLETED."""
 _BEFORE_CHUNKS = 2
-"""The task and WORKING."""
+"""How many events come before the first chunk: the task and WORKING."""
 
-_BREATH = 0.001
-_STEPS_TO_THE_DOOR = 4
-"""Turns of the loop from an event to the wire: the commit is scheduled, done, its reader wakes, its door sends."""
+_BURST_SECONDS = 0.001
+_LOOP_STEPS_TO_WIRE = 4
+"""Steps of the event loop from an event to the wire: schedule the commit, commit, wake the reader, send."""
 
 logger = structlog.get_logger()
 
 
 class TaskWriter:
-    """A task being written."""
+    """Writes one task."""
 
-    # What most writers never need has its default here: setting it for each would cost more than a status.
+    # Defaults of rarely used attributes are on the class, because setting them for every writer costs time.
     closed: Exception | None = None
-    """Why nothing more is written, once that is so."""
+    """The error that closed the writer; None while it is open."""
     on_lost: Callable[[Exception], None] | None = None
-    """Called when a commit failed while nobody was waiting for it."""
-    on_owed: Callable[[], None] | None = None
-    """Called when webhooks have become payable; without it none are owed (PAID-01)."""
-    patient = False
-    """Whether to wait for a store that is away: a turn that runs does, whoever waits for an answer does not."""
+    """Called when a commit fails and nobody waits for it."""
+    on_deliveries: Callable[[], None] | None = None
+    """Called when deliveries of webhooks have become due; None if webhooks are not delivered (PAID-01)."""
+    waits_for_store = False
+    """Whether to wait for a store that is away. A running turn waits; a caller that waits for an answer does not."""
     _scheduled = False
-    _breathed = 0.0
+    _last_pause = 0.0
     _draining = False
     _committing = False
     _commits = 0
     _waiters: Sequence[asyncio.Future[None]] = ()
-    _kicked: asyncio.Task[None] | None = None
+    _commit_due: asyncio.Task[None] | None = None
     _pausing: asyncio.Future[None] | None = None
 
     def __init__(self, store: Store, log: EventLog, scope: Scope, record: StoredTask, pending_limit: int) -> None:
-        """Go on where `record` ends. One with number 0 is a task that is to be created."""
+        """Continue after `record`. A record with number 0 is a new task."""
         self.scope = scope
         self.task_id, self.context_id = record.task.id, record.task.context_id
         self.number = self.durable = record.number
-        """The last event that was queued, and the last that was committed."""
+        """The numbers of the last queued and of the last committed event."""
+        self.log_bytes = record.log_bytes
         self.committed = record.number > 0
         self._epoch = record.epoch
-        self._ours = not self.committed
-        """Whether the log is ours: until its first write has succeeded, a writer fails without ending the readers."""
+        self._owns_log = not self.committed
+        """Whether this writer has written the log. If its first write fails, it does not end the log's readers."""
         self._store = store
         self._log = log
         self._wakeups = log.wakeups
@@ -93,28 +95,28 @@ class TaskWriter:
 
     @property
     def stop(self) -> str | None:
-        """Why the server itself stopped the turn, "" if the agent did; None when it has not been seen to stop."""
+        """Why the server stopped the turn; "" if the agent did; None if the turn has not stopped."""
         return self._snapshot.stop
 
     @property
     def head(self) -> pb.Task:
-        """The task without its artifacts, to be read only."""
+        """The task without its artifacts. Do not change it."""
         return self._snapshot.head
 
     @property
-    def at_rest(self) -> bool:
-        """Whether all of it is durable."""
+    def is_durable(self) -> bool:
+        """Whether everything is durable."""
         return self.durable == self.number
 
     def wire(self) -> bytes:
         return self._snapshot.wire()
 
     def copy(self) -> pb.Task:
-        """The task, for the caller to own."""
+        """Return a copy of the task."""
         return self._snapshot.copy()
 
     def view(self) -> Callable[[], pb.Task]:
-        """A function that makes a copy of the task as it is now. A new task is copied only when that is called."""
+        """Return a function that makes a copy of the task as it is now. A new task is copied only when it is called."""
         if 0 < self.number == len(self._batch.entries):
             return partial(_folded, tuple(self._batch.entries))
         return partial(_itself, self._snapshot.copy())
@@ -124,32 +126,33 @@ class TaskWriter:
         return self._snapshot.has_last_chunk(artifact_id)
 
     def follow(self) -> Reader:
-        """A reader of the whole log, whatever has become of it so far."""
+        """Open a reader of the whole log."""
         return self._log.reader(self.task_id, 0, head=self.durable, error=self.closed)
 
-    # -- what makes a commit due
+    # -- changes that schedule a commit
 
     def append(self, event: pb.StreamResponse) -> int:
-        """Number an event, fold it into the task and queue it; returns its number."""
+        """Number an event, apply it to the task and queue it; return its number."""
         if self.closed is not None:
             return self.number
         wire = event.SerializeToString()
+        self.log_bytes += len(wire)
         self._snapshot.fold(event, len(wire))
         self.number += 1
         self._batch.entries.append(Entry(self.number, wire, event))
         self._schedule()
         return self.number
 
-    def create(self, lease: Lease, turn: BeginningTurn) -> None:
-        """Append the task itself as the first event; its creator takes the right to write, and a turn begins."""
+    def create(self, session: str, turn: BeginningTurn) -> None:
+        """Append the task itself as the first event, take the right to write, and begin a turn."""
         event = pb.StreamResponse()
         event.task.CopyFrom(self._snapshot.head)
         turn.number = self.append(event)
-        self.claim(lease)
+        self.claim(session)
         self._batch.begin(turn)
 
     def move(self, state: int, now_ms: int, message: pb.Message | None = None) -> None:
-        """Give the task a status on the server's own account, unless its lifecycle forbids it (STAT-04)."""
+        """Set a status on behalf of the server, unless the lifecycle forbids it (STAT-04)."""
         if may_move(self.state, state):
             at_ms = next_status_ms(self.status_ms, now_ms)
             event, _ = status_update(self.task_id, self.context_id, state, at_ms, message)
@@ -163,23 +166,28 @@ class TaskWriter:
         self._batch.state = state
         self._schedule()
 
-    # -- what goes along with the next commit
+    def remember(self, changes: Mapping[str, bytes | None]) -> None:
+        """Save values for all tasks of the context. The last value of a name counts."""
+        self._batch.remember = {**(self._batch.remember or {}), **changes}
+        self._schedule()
 
-    def claim(self, lease: Lease) -> None:
-        """Take the right to write with the next commit, which then fails if anybody else wrote in between."""
+    # -- additions to the next commit
+
+    def claim(self, session: str) -> None:
+        """Take the right to write with the next commit. It fails if anybody else has written in between."""
         self._epoch += 1
-        self._batch.claim = lease
+        self._batch.claim = session
 
     def begin(self, turn: BeginningTurn) -> None:
-        """Record that a turn begins, or waits for its turn."""
+        """Store a turn that begins, or waits to begin."""
         self._batch.begin(turn)
 
     def register(self, hook: PushConfig) -> None:
-        """Add a push config that must be there before the next event (SEND-07)."""
+        """Add a push config that gets the events from the next one on (SEND-07)."""
         self._batch.register(hook)
 
-    def leave_receipt(self, once: Receipt, now_ms: int) -> None:
-        """Let the commit succeed only if nobody has sent this before (ONCE-01). It has room for one receipt."""
+    def add_receipt(self, once: Receipt, now_ms: int) -> None:
+        """Let the commit succeed only if this send was not made before (ONCE-01). A commit has at most one receipt."""
         self._batch.once, self._batch.now_ms = once, now_ms
 
     @property
@@ -187,11 +195,11 @@ class TaskWriter:
         return self._batch.once is not None
 
     def caused_by(self, trace: Trace | None) -> None:
-        """Say to which trace the events belong from here on (TRAC-01)."""
+        """Set the trace of all further events (TRAC-01)."""
         self._batch.caused_by(trace, self.number + 1)
 
     def close(self, error: Exception) -> None:
-        """Write nothing more from here on; what waits is dropped."""
+        """Write nothing more, and drop what is queued."""
         self.closed = error
         self._batch.drop()
         if self._pausing is not None and not self._pausing.done():
@@ -208,12 +216,12 @@ class TaskWriter:
     def _schedule(self) -> None:
         if not self._scheduled and not self._draining:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._kick)
+            asyncio.get_running_loop().call_soon(self._commit_soon)
 
-    def _kick(self) -> None:
+    def _commit_soon(self) -> None:
         self._scheduled = False
         if self._dirty and not self._draining:
-            self._kicked = asyncio.get_running_loop().create_task(self._drain_quietly())
+            self._commit_due = asyncio.get_running_loop().create_task(self._drain_quietly())
 
     async def _drain_quietly(self) -> None:
         try:
@@ -223,9 +231,9 @@ class TaskWriter:
                 self.on_lost(error)
 
     async def drain(self) -> None:
-        """Make everything appended so far durable; raises why it cannot become so.
+        """Make everything appended so far durable, or raise the error that prevents it.
 
-        Not for tasks that may be canceled: a commit under way must be seen to its end. They use `settle`.
+        A caller that may be canceled must use `settle`, because a commit must not be interrupted.
         """
         if self._draining:
             return await self.settle()
@@ -242,7 +250,7 @@ class TaskWriter:
         return None
 
     async def settle(self) -> None:
-        """Wait until everything appended so far is durable, whatever is appended meanwhile; safe to cancel."""
+        """Wait until everything appended so far is durable. Safe to cancel."""
         target = self._commits + self._committing + self._dirty
         while self._commits < target and self.closed is None:
             await self._next_commit()
@@ -250,24 +258,24 @@ class TaskWriter:
             raise self.closed
 
     @property
-    def pressed(self) -> bool:
-        """Whether `room` might wait; few turns ever need to ask."""
+    def is_full(self) -> bool:
+        """Whether `room` might wait. Callers check it first, because that is cheaper."""
         pending = len(self._batch.entries)
         plain = _BEFORE_CHUNKS if self._snapshot.is_streaming else _PLAIN
         return pending > plain or pending >= self._pending_limit
 
     async def room(self) -> None:
-        """Wait while too many events wait for the disk; safe to cancel.
+        """Wait while too many events wait for the disk. Safe to cancel.
 
-        A burst from an agent that never pauses is let out now and then, so that its first event leaves while it goes
-        on (STRM-08). Turns of few events are spared that: they are to cost one commit.
+        An agent that never awaits is paused now and then, so that its first events are sent while it goes on (STRM-08).
+        A turn of few events is not paused, so that it costs one commit.
         """
-        if self._scheduled and self.pressed:
+        if self._scheduled and self.is_full:
             loop = asyncio.get_running_loop()
-            if (now := loop.time()) > self._breathed + _BREATH:
-                for _ in range(_STEPS_TO_THE_DOOR):
+            if (now := loop.time()) > self._last_pause + _BURST_SECONDS:
+                for _ in range(_LOOP_STEPS_TO_WIRE):
                     await asyncio.sleep(0)
-                self._breathed = now
+                self._last_pause = now
         while len(self._batch.entries) >= self._pending_limit:
             await self._next_commit()
 
@@ -285,7 +293,7 @@ class TaskWriter:
 
     async def _commit(self) -> None:
         write = self._batch.take(self.scope, self.task_id, self.durable, self._epoch, self._snapshot)
-        write.notify = self.on_owed is not None
+        write.notify = self.on_deliveries is not None
         self._committing = True
         owed = False
         refusal: Exception | None = None
@@ -295,26 +303,30 @@ class TaskWriter:
             except (Repeated, StoreUnavailable) as error:
                 refusal = error
             if refusal is not None:
-                owed = await self._insist(write, refusal)
+                owed = await self._retry(write, refusal)
         except Exception as error:
+            if isinstance(error, StaleWrite) and self._owns_log and self.committed and self._log.shared:
+                taken_over = lost_touch()  # readers here go on, and see what the other server writes
+                self.close(taken_over)
+                raise taken_over from error
             self.close(error)
-            if self._ours:
+            if self._owns_log:
                 self._log.fail(self.task_id, error)
             raise
         finally:
             self._committing = False
         self._commits += 1
-        self.committed = self._ours = True
+        self.committed = self._owns_log = True
         if write.entries:
             self.durable = write.entries[-1].number
             self._wakeups.tell(self.task_id, self.durable, write.entries)
-        if owed and self.on_owed is not None:
-            self.on_owed()
+        if owed and self.on_deliveries is not None:
+            self.on_deliveries()
         if self._waiters:
             self._tell_waiters()
 
-    async def _insist(self, write: Write, error: Exception) -> bool:
-        """Commit all the same; once a turn is known to the outside, a store that is away is waited for (DURA-07)."""
+    async def _retry(self, write: Write, error: Exception) -> bool:
+        """Repeat the commit while the store is away, if the turn is already visible to clients (DURA-07)."""
         pause = _RETRY_FIRST
         while True:
             if isinstance(error, Repeated):
@@ -323,7 +335,7 @@ class TaskWriter:
                 # Somebody else took the key in this very moment. The turn that is running must not pay for that.
                 write.receipt = None
             else:
-                if not (self.patient and self.committed) or write.claim is not None or self.closed is not None:
+                if not (self.waits_for_store and self.committed) or write.claim is not None or self.closed is not None:
                     raise error
                 logger.warning("store.unavailable", task_id=self.task_id, retry_in=pause)
                 await self._pause(pause)
@@ -334,7 +346,7 @@ class TaskWriter:
                 error = again
 
     async def _pause(self, seconds: float) -> None:
-        """Sleep, unless the writer is closed meanwhile."""
+        """Sleep until the time is over or the writer is closed."""
         self._pausing = asyncio.get_running_loop().create_future()
         await asyncio.wait([self._pausing], timeout=seconds)
         self._pausing = None

@@ -1,4 +1,4 @@
-"""Push configs on their way in, and the webhooks that are made for them.
+"""Accepts push configs, and makes the bodies of their webhooks.
 
 `ConfigIntake` checks a config, challenges its receiver and seals its secrets (spec: SSRF-02, PAID-06). `WebhookBodies`
 makes the body of a webhook: the event, or the task as the event left it (spec: HOOK-01, LPSH-03, CONF-11, CONF-36).
@@ -35,7 +35,7 @@ MOST_CONFIGS = 100
 
 
 class ConfigIntake:
-    """Takes configs in, and opens their secrets again for sending."""
+    """Accepts push configs, and decrypts their secrets for sending."""
 
     def __init__(self, options: PushOptions) -> None:
         self._sender = options.sender
@@ -43,26 +43,41 @@ class ConfigIntake:
         self._challenges = options.challenge
         self._asked = Shares(options.patience.concurrency)
         self._most_per_host = options.patience.configs_per_host
+        self._most_configs = options.patience.configs_per_owner
+        self._most_hosts = options.patience.hosts_per_owner
 
     def check(self, config: pb.TaskPushNotificationConfig, prefix: str = "") -> None:
-        """Refuse a config that the sender would never send to, before anything has happened."""
+        """Refuse a config that the sender would never deliver to. This comes before the call has any effect."""
         if faults := self._sender.faults(config, prefix):
             refuse(faults)
 
     async def find_replaced(
         self, store: Store, scope: Scope, task_id: str, config: pb.TaskPushNotificationConfig, prefix: str = ""
     ) -> PushConfig | None:
-        """The task's config that this one would replace. Refuses one too many for the task, or for its host."""
+        """Return the config that this one would replace. Refuse too many for the task, its host, or the owner."""
         known = await _find_known(store, scope, task_id, config.id) if task_id else None
         host, most = site_of(config.url), self._most_per_host
-        stays = known is not None and site_of(known.config.url) == host
-        if not stays and await store.count_configs(scope.owner, host, most) >= most:
+        if known is not None and site_of(known.config.url) == host:
+            return known
+        there = await store.count_configs(scope.owner, host, most)
+        if there >= most:
             text = f"must not lead to {host}: {most} of your push configs do, and no more may. Delete one first"
-            refuse([Violation(f"{prefix}url", text)], reason=Reason.OVERLOADED)
+            refuse([Violation(f"{prefix}url", text)], reason=Reason.QUOTA_EXCEEDED)
+        most = self._most_hosts
+        if not there and await store.count_hosts(scope.owner, most) >= most:
+            text = (
+                f"must not lead to {host}: your push configs lead to {most} hosts, and push.hosts_per_owner allows no "
+                "more. Delete those for one of them first"
+            )
+            refuse([Violation(f"{prefix}url", text)], reason=Reason.QUOTA_EXCEEDED)
+        most = self._most_configs
+        if known is None and await store.count_configs(scope.owner, None, most) >= most:
+            text = f"You have {most} push configs, and push.configs_per_owner allows no more. Delete one first."
+            raise A2AError(Reason.QUOTA_EXCEEDED, text, metadata={"limit": "push.configs_per_owner"})
         return known
 
     async def challenge(self, config: pb.TaskPushNotificationConfig, call: Call, prefix: str = "") -> None:
-        """Refuse a receiver that does not confirm that it wants webhooks, if that is configured."""
+        """Refuse a receiver that does not confirm that it wants webhooks, if a challenge is configured."""
         hook = PushConfig(config, call.version, call.schemes)
         if self._challenges and not await self._confirms(hook, call.scope.owner):
             text = "must answer GET with ?validationToken=… by 200 and the token, to show that it wants webhooks"
@@ -86,14 +101,16 @@ class ConfigIntake:
         old = {} if known is None else {field: secret for _, field, secret in secrets_of(known.config)}
         for holder, field, secret in secrets_of(config):
             kept = known is not None and secret == MASK
-            setattr(holder, field, old.get(field, "") if kept else self._sealer.seal(secret, _place(config, field)))
+            setattr(
+                holder, field, old.get(field, "") if kept else self._sealer.seal(secret, _seal_context(config, field))
+            )
 
     def open(self, hook: PushConfig) -> PushConfig:
-        """A copy with its secrets in clear text, for the sender alone. Raises `Unsealable`."""
+        """Return a copy with its secrets in clear text, for the sender only. Raises `Unsealable`."""
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(hook.config)
         for holder, field, sealed in secrets_of(config):
-            setattr(holder, field, self._sealer.open(sealed, _place(config, field)))
+            setattr(holder, field, self._sealer.open(sealed, _seal_context(config, field)))
         return hook._replace(config=config)
 
 
@@ -104,8 +121,8 @@ def secrets_of(config: pb.TaskPushNotificationConfig) -> Sequence[tuple[Message,
     return [secret for secret in found if secret[2]]
 
 
-def _place(config: pb.TaskPushNotificationConfig, field: str) -> str:
-    """Names the place of a secret, so that it cannot be opened anywhere else."""
+def _seal_context(config: pb.TaskPushNotificationConfig, field: str) -> str:
+    """Return the context of a secret, which is needed to decrypt it. So it cannot be used in another config."""
     return f"{config.task_id}\n{config.id}\n{field}"
 
 
@@ -116,15 +133,15 @@ async def _find_known(store: Store, scope: Scope, task_id: str, config_id: str) 
     known = next((hook for hook in hooks if hook.config.id == config_id), None)
     if known is None and len(hooks) == MOST_CONFIGS:
         text = f"The task has {MOST_CONFIGS} push configs, which is the most it may have. Delete one first."
-        raise A2AError(Reason.OVERLOADED, text, metadata={"taskId": task_id})
+        raise A2AError(Reason.QUOTA_EXCEEDED, text, metadata={"taskId": task_id})
     return known
 
 
 class WebhookBodies:
-    """Makes a notice for a delivery."""
+    """Makes the webhook of a delivery."""
 
     def __init__(self, store: Store, options: PushOptions, history_cap: int, *, keep_open_on_input: bool) -> None:
-        """`keep_open_on_input`: whether streams stay open after a question, so that it is not the last event."""
+        """`keep_open_on_input`: whether streams stay open after a question, which then is not their last event."""
         self._store = store
         self._keep_open_on_input = keep_open_on_input
         self._forms = options.forms
@@ -133,7 +150,7 @@ class WebhookBodies:
         self._long = asyncio.Lock()
 
     async def notice(self, delivery: Delivery) -> Notice | None:
-        """None when the event is gone, with its task. Raises `Unsealable`."""
+        """Return the webhook; None if the event was removed, with its task. Raises `Unsealable`."""
         form = form_of(self._forms, delivery.hook.version)
         body = await (self._task(delivery, form) if form.whole else self._event(delivery, form))
         if body is None:
@@ -160,7 +177,7 @@ class WebhookBodies:
         return await self._written(encode, event, len(entries[0].wire))
 
     async def _task(self, delivery: Delivery, form: WebhookForm) -> bytes | None:
-        """The task after this event and before any later one: fold the log up to here."""
+        """Return the task as this event left it, by applying the log up to the event."""
         task, at, size = pb.Task(), 0, 0
         while at < delivery.number:
             entries = await self._store.entries(delivery.task_id, at, min(_BATCH, delivery.number - at))
@@ -168,11 +185,11 @@ class WebhookBodies:
                 return None
             fold(task, (entry.event for entry in entries))
             at, size = entries[-1].number, size + sum([len(entry.wire) for entry in entries])
-            await asyncio.sleep(0)  # a long log must not hold up other work
+            await asyncio.sleep(0)  # let other tasks run while a long log is read
         return await self._written(form.encode, trim(task, None, cap=self._history_cap), size)
 
     async def _written(self, encode: Callable[[Message], bytes], message: Message, size: int) -> bytes:
-        """What is long is written in a thread, one body at a time: others get on with their work meanwhile."""
+        """Encode a message; a long one in a thread, one at a time, so that it does not block the event loop."""
         if size <= _LONG:
             return encode(message)
         async with self._long:
@@ -184,6 +201,6 @@ def form_of(forms: Mapping[str, WebhookForm], version: str) -> WebhookForm:
 
 
 def delivery_id(delivery: Delivery) -> str:
-    """The same id for every attempt, also after a restart or by another process."""
+    """Return the delivery's id. It is the same for every attempt, also after a restart or in another process."""
     place = f"{delivery.task_id}\n{delivery.hook.config.id}\n{delivery.number}"
     return hashlib.sha256(place.encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""What operators choose about webhooks, and the form of webhooks per protocol version (spec: PAID-03, CONF-36)."""
+"""The settings of webhooks, and their form for each protocol version (spec: PAID-03, CONF-36)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from a2a_server.protocol.options import Count, Seconds
 
 
 class WebhookForm(NamedTuple):
-    """How webhooks look to the clients of one version."""
+    """The form of webhooks for clients of one version."""
 
     content_type: str
     encode: Callable[[Message], bytes]
@@ -45,6 +45,10 @@ class Patience:
     configs_per_host: Count = 10_000
     """How many push configs of one owner may lead to one host. Parked ones do not count, nor do those of finished tasks
     whose webhooks have been delivered."""
+    configs_per_owner: Count = 20_000
+    """How many push configs of one owner may lead anywhere, counted in the same way."""
+    hosts_per_owner: Count = 1_000
+    """To how many hosts they may lead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Delivers webhooks: claims what is due, attempts it, waits, gives up (spec: DELV, PAID-01, PAID-02, PAID-03).
+"""Delivers webhooks: claims due deliveries, attempts them, and records the outcome (DELV, PAID-01, PAID-02, PAID-03).
 
-The store hands out one delivery per config at a time, the earliest. So each config gets its events in the order of the
-log, and no config waits for another. A claim that is never finished ends by itself, and the delivery is due again.
+The store gives out one delivery per config at a time, the earliest. So each config gets its events in the order of the
+log, and no config waits for another. A claim that is not finished expires, and then the delivery is due again.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from a2a_server.ports.store import Store, StoreUnavailable
 logger = structlog.get_logger()
 
 _POLL = 1.0
-"""Seconds after which the relay looks without being woken: other processes and operators make deliveries due, too."""
+"""How often the relay checks without being woken, in seconds. Other processes and operators make deliveries due too."""
 _PAUSE = 0.02
-"""Seconds between two looks when there is no slot for what is due. A slot that gets free ends the pause."""
+"""Seconds between two checks while no slot is free for a due delivery. A slot that becomes free ends the pause."""
 _STORE_PAUSE = 0.5
 _EVENT_GONE = Outcome(delivered=True, why="event gone")
 _BROKEN = Outcome(delivered=False, why="internal error")
@@ -41,7 +41,7 @@ class DeliveryAttempt:
     delivery: Delivery
     slot: AttemptSlot
     before: DeliveryAttempt | None
-    """An attempt for the same config, which was replaced meanwhile and has lost its claim."""
+    """An earlier attempt for the same config, which has lost its claim because the config was replaced."""
     reached: bool | None = None
     """Whether the host has answered; None until that is known."""
     task: asyncio.Task[None] | None = None
@@ -64,19 +64,19 @@ class PushRelay:
         self._sender = options.sender
         self._patience = options.patience
         self._longest = 2 * options.patience.timeout + 10
-        """Seconds that a claim lasts: longer than any attempt."""
+        """How many seconds a claim lasts: longer than any attempt."""
         self._bodies = WebhookBodies(store, options, history_cap, keep_open_on_input=keep_open_on_input)
         self._slots = AttemptSlots(options.patience, self._free)
         self._attempts: dict[_ConfigKey, DeliveryAttempt] = {}
         self._woken, self._freed = asyncio.Event(), asyncio.Event()
-        self._stuck = False
-        """Whether something is due and there is no slot for it. The next claim would find the same."""
+        self._out_of_slots = False
+        """Whether a delivery is due and no slot is free for it."""
         self._forgotten: set[_ConfigKey] | None = None
         """Configs that were deleted during a claim. The claim may still return them."""
         self._loop: asyncio.Task[None] | None = None
         self._stopping = False
 
-    # -- life
+    # -- start and stop
 
     async def start(self) -> None:
         await self._sender.open()
@@ -93,7 +93,7 @@ class PushRelay:
         self._stopping = True
         self._woken.set()
         end = asyncio.get_running_loop().time() + grace
-        await asyncio.wait([self._loop], timeout=grace)  # let a running claim end, so that its deliveries are known
+        await asyncio.wait([self._loop], timeout=grace)  # wait for a running claim, to know its deliveries
         self._loop.cancel()
         await asyncio.gather(self._loop, return_exceptions=True)
         if tasks := [attempt.task for attempt in self._attempts.values() if attempt.task is not None]:
@@ -113,7 +113,7 @@ class PushRelay:
             logger.warning("store.unavailable", during="the end of webhooks")  # the claims end by themselves
 
     async def forget(self, task_id: str, config_id: str) -> None:
-        """A config was deleted: end the attempt that is running for it (PUSH-09)."""
+        """End the running attempt for a config that was deleted (PUSH-09)."""
         key = task_id, config_id
         if self._forgotten is not None:
             self._forgotten.add(key)
@@ -132,14 +132,14 @@ class PushRelay:
                 logger.warning("store.unavailable", during="webhooks")
             except Exception:
                 logger.exception("push.relay_failed")  # the next round may succeed
-            if self._stuck:
-                await _happens(self._freed, _PAUSE)
-            await _happens(self._woken, pause)
+            if self._out_of_slots:
+                await _occurs(self._freed, _PAUSE)
+            await _occurs(self._woken, pause)
 
     async def _claim(self) -> float:
-        """Start an attempt for all that is due and has a slot. Returns the seconds until something may be due."""
+        """Start attempts for due deliveries that have a slot. Return the seconds until the next may be due."""
         lease_ms, most = int(self._longest * 1000), self._patience.concurrency
-        self._stuck = False
+        self._out_of_slots = False
         while not self._stopping:
             now_ms = self._clock.steady_ms()
             due_ms = await self._store.next_due()
@@ -158,7 +158,7 @@ class PushRelay:
             finally:
                 self._slots.end_claim()
             if not deliveries:
-                self._stuck = True
+                self._out_of_slots = True
                 return _POLL
         return _POLL
 
@@ -181,7 +181,7 @@ class PushRelay:
         await self._finish(attempt.delivery, outcome)
 
     def _ended(self, key: _ConfigKey, attempt: DeliveryAttempt, task: asyncio.Task[None]) -> None:
-        """Called also when the task was canceled before it began."""
+        """Clean up after an attempt, even if its task was canceled before it began."""
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         self._slots.leave(attempt.slot, reached=attempt.reached)
@@ -198,12 +198,12 @@ class PushRelay:
                 notice = await self._bodies.notice(delivery)
                 return _EVENT_GONE if notice is None else await self._sender.send(notice)
         except Unsealable as error:
-            logger.error("push.unsealable", **_place(delivery), why=str(error))  # noqa: TRY400 - a traceback adds nothing
+            logger.error("push.unsealable", **_log_fields(delivery), why=str(error))  # noqa: TRY400 - a traceback adds nothing
             return _SEALED
         except TimeoutError:
             return Outcome(delivered=False, why="timeout")
         except Exception:
-            logger.exception("push.broken", **_place(delivery), number=delivery.number)
+            logger.exception("push.broken", **_log_fields(delivery), number=delivery.number)
             return _BROKEN
 
     async def _finish(self, delivery: Delivery, outcome: Outcome) -> None:
@@ -221,21 +221,25 @@ class PushRelay:
                 return
 
     def _log(self, delivery: Delivery, outcome: Outcome, failure: FailedAttempt | None) -> None:
-        told, attempt = {**_place(delivery), "number": delivery.number, "host": delivery.host}, delivery.attempts + 1
+        told, attempt = (
+            {**_log_fields(delivery), "number": delivery.number, "host": delivery.host},
+            delivery.attempts + 1,
+        )
         if failure is None:
             logger.debug("push.delivered", **told, attempt=attempt)
             return
         wait = None if failure.retry_ms is None else (failure.retry_ms - failure.now_ms) / 1000
         logger.info("push.failed", **told, attempt=attempt, why=outcome.why, retry_in=wait)
         if failure.retry_ms is None:
-            logger.warning("push.parked", **told, attempts=attempt, why=outcome.why)
+            event = "push.skipped" if failure.skips else "push.parked"
+            logger.warning(event, **told, attempts=attempt, why=outcome.why)
 
 
-def _place(delivery: Delivery) -> dict[str, str]:
+def _log_fields(delivery: Delivery) -> dict[str, str]:
     return {"task_id": delivery.task_id, "config_id": delivery.hook.config.id}
 
 
-async def _happens(event: asyncio.Event, within: float) -> None:
+async def _occurs(event: asyncio.Event, within: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(within):
             await event.wait()

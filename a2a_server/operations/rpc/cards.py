@@ -1,8 +1,8 @@
-"""The agent card: the agent's own part, completed with what the server really offers (spec: CARD, XCARD, GATE-02)."""
+"""The agent card: the author's part, completed with what the server offers (spec: CARD, XCARD, GATE-02)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -10,11 +10,12 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.domain import input_requests
 from a2a_server.domain.media_types import UNDECLARED
+from a2a_server.domain.rights import EXTENDED_CARD, refuse_rights
 from a2a_server.domain.validation import check_request
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.task_stream import declaration
 from a2a_server.operations.services import Capabilities, ask_agent
-from a2a_server.ports.agent import AgentPort
+from a2a_server.ports.agent import AgentPort, HasScopedSkills
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import INPUT_REQUEST_URI, REPLAY_URI
@@ -26,20 +27,22 @@ class CardBook:
 
     agent: AgentPort
     interfaces: Callable[[str], Sequence[pb.AgentInterface]]
-    """Where the agent is reached by those who name this tenant, or none."""
+    """Returns the interfaces for a tenant, or for no tenant."""
     security: CardSecurity
     push_notifications: bool = False
     replay: bool = False
     """Whether clients may ask for the numbers of events (RPLY-05, EXTN-10)."""
     input_requests: bool = False
     """Whether agents that do not declare input requests themselves may make some (XTRA-01, EXTN-10)."""
+    sign: Callable[[pb.AgentCard], pb.AgentCard] | None = None
+    """Adds signatures to a card that is complete (SIGN-06)."""
 
     def public(self, tenant: str = "") -> pb.AgentCard:
-        """The card that anybody may read; whoever found it under a tenant's name is to go on under that name."""
-        return self._complete(self.agent.card, tenant)
+        """Return the card that anybody may read. If it was requested for a tenant, its interfaces name that tenant."""
+        return self._signed(self._complete(self.agent.card, tenant))
 
     def extended(self, call: Call, tenant: str = "") -> pb.AgentCard | None:
-        """The card for this caller; its version tells it from the public one (XCARD-05)."""
+        """Return the card for this caller. Its version differs from that of the public card (XCARD-05)."""
         own = ask_agent(self.agent.extended_card, call.caller)
         if own is None:
             return None
@@ -47,7 +50,11 @@ class CardBook:
         if own.version == self.agent.card.version and own != self.agent.card:
             digest = sha256(card.SerializeToString(deterministic=True)).hexdigest()
             card.version = f"{own.version}+extended.{digest[:8]}"
-        return card
+            del card.signatures[:]
+        return self._signed(card)
+
+    def _signed(self, card: pb.AgentCard) -> pb.AgentCard:
+        return card if self.sign is None else self.sign(card)
 
     def _complete(self, own: pb.AgentCard, tenant: str) -> pb.AgentCard:
         card = pb.AgentCard()
@@ -61,7 +68,7 @@ class CardBook:
         capabilities.push_notifications = self.push_notifications
         if self.replay and capabilities.streaming and all(known.uri != REPLAY_URI for known in capabilities.extensions):
             capabilities.extensions.append(declaration())
-        # Nobody can prove who they are without a scheme, so nobody could read an extended card (CARD-08).
+        # Without a security scheme there are no credentials, so nobody could read an extended card (CARD-08).
         capabilities.extended_agent_card = self.agent.card.capabilities.extended_agent_card and bool(
             self.security.schemes
         )
@@ -70,7 +77,21 @@ class CardBook:
         for name, scheme in self.security.schemes.items():
             card.security_schemes[name].CopyFrom(scheme)
         card.security_requirements.extend(self.security.requirements)
+        if isinstance(self.agent, HasScopedSkills):
+            _show_scopes(card, self.agent.skill_scopes)
+        if card != own:
+            del card.signatures[:]  # the author's own do not cover what was added
         return card
+
+
+def _show_scopes(card: pb.AgentCard, scopes: Mapping[str, Collection[str]]) -> None:
+    """Add the scopes that a skill needs to its security requirements, for all schemes, unless its author did."""
+    for skill in card.skills:
+        if (needed := scopes.get(skill.id)) and not skill.security_requirements:
+            skill.security_requirements.extend(card.security_requirements)
+            for requirement in skill.security_requirements:
+                for listed in requirement.schemes.values():
+                    listed.list.extend(sorted(set(needed).difference(listed.list)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +100,7 @@ class GetAgentCard:
 
     book: CardBook
     card: pb.AgentCard
-    """For those who name no tenant."""
+    """The card for clients that name no tenant."""
 
     async def __call__(self, call: Call, request: discovery_pb2.GetAgentCardRequest, /) -> pb.AgentCard:
         del call  # the same for everybody
@@ -88,7 +109,7 @@ class GetAgentCard:
 
 @dataclass(frozen=True, slots=True)
 class GetExtendedAgentCard:
-    """The card for a caller who has proven who they are (XCARD-01, XCARD-03)."""
+    """The card for an authenticated caller (XCARD-01, XCARD-03)."""
 
     capabilities: Capabilities
     book: CardBook
@@ -99,7 +120,7 @@ class GetExtendedAgentCard:
         if not call.caller.authenticated:
             raise A2AError(Reason.UNAUTHENTICATED, "The extended card needs credentials.")
         if not call.caller.extended_card:
-            raise A2AError(Reason.PERMISSION_DENIED, "These credentials may not read the extended card.")
+            refuse_rights((EXTENDED_CARD,), type(self).__name__)
         card = self.book.extended(call, request.tenant)
         if card is None:
             raise A2AError(Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, "The extended card is not configured.")

@@ -1,4 +1,4 @@
-"""The four operations on push configs; what is owed to them is paid elsewhere (spec: PUSH)."""
+"""The four operations on push configs (spec: PUSH). `push/` delivers to them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from a2a_server.domain.webhooks import choose_scheme
 from a2a_server.operations.call import Call
 from a2a_server.operations.push.configs import MASK, secrets_of
 from a2a_server.operations.services import Capabilities, Services
+from a2a_server.ports.journal import AuditKind
 from a2a_server.ports.push import PushConfig
 from a2a_server.protocol.errors import task_not_found
 
@@ -21,17 +22,17 @@ _DEFAULT_PAGE = 50
 
 @dataclass(frozen=True)
 class ConfigOperation:
-    """What each of the four needs."""
+    """The attributes that all four need."""
 
     capabilities: Capabilities
     services: Services
 
 
 class CreateTaskPushNotificationConfig(ConfigOperation):
-    """Creates or replaces by id, and remembers which version asked for it (PUSH-02, PUSH-03, CONF-36)."""
+    """Creates or replaces a config by its id, and stores the client's version with it (PUSH-02, PUSH-03, CONF-36)."""
 
     async def __call__(self, call: Call, request: pb.TaskPushNotificationConfig, /) -> pb.TaskPushNotificationConfig:
-        desk = self.capabilities.require_push()
+        config_intake = self.capabilities.require_push()
         check_push_create(request)
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(request)
@@ -40,19 +41,20 @@ class CreateTaskPushNotificationConfig(ConfigOperation):
         choose_scheme(config, call.schemes)
         if not may_exist(config.task_id):
             raise task_not_found(config.task_id)
-        desk.check(config)
-        replaced = await desk.find_replaced(self.services.store, call.scope, config.task_id, config)
-        await desk.challenge(config, call)
-        desk.seal(config, replaced)
+        config_intake.check(config)
+        replaced = await config_intake.find_replaced(self.services.store, call.scope, config.task_id, config)
+        await config_intake.challenge(config, call)
+        config_intake.seal(config, replaced)
         if not await self.services.store.put_config(call.scope, PushConfig(config, call.version, call.schemes)):
             raise task_not_found(config.task_id)
+        self.services.audit_change(AuditKind.CONFIG_CREATED, call, config.task_id, config.id)
         if self.services.relay is not None:
-            self.services.relay.wake()  # what a replaced config is owed is due at once
+            self.services.relay.wake()  # deliveries of a replaced config are due at once
         return masked(config)
 
 
 class GetTaskPushNotificationConfig(ConfigOperation):
-    """One config, by task id and config id; a missing one is told like a missing task (PUSH-07)."""
+    """Returns a config by task id and config id. A missing config gets the same error as a missing task (PUSH-07)."""
 
     async def __call__(
         self, call: Call, request: pb.GetTaskPushNotificationConfigRequest, /
@@ -67,7 +69,7 @@ class GetTaskPushNotificationConfig(ConfigOperation):
 
 
 class ListTaskPushNotificationConfigs(ConfigOperation):
-    """All configs of a task, in pages if wanted (PUSH-08)."""
+    """Lists the configs of a task, in pages if the client wants (PUSH-08)."""
 
     async def __call__(
         self, call: Call, request: pb.ListTaskPushNotificationConfigsRequest, /
@@ -87,7 +89,7 @@ class ListTaskPushNotificationConfigs(ConfigOperation):
 
 
 class DeleteTaskPushNotificationConfig(ConfigOperation):
-    """Removes a config for good; one that is already gone is no fault (PUSH-10)."""
+    """Removes a config. It is no error if the config does not exist (PUSH-10)."""
 
     async def __call__(self, call: Call, request: pb.DeleteTaskPushNotificationConfigRequest, /) -> Empty:
         self.capabilities.require_push()
@@ -95,13 +97,14 @@ class DeleteTaskPushNotificationConfig(ConfigOperation):
         known = may_exist(request.task_id)
         if not (known and await self.services.store.delete_config(call.scope, request.task_id, request.id)):
             raise task_not_found(request.task_id)
+        self.services.audit_change(AuditKind.CONFIG_DELETED, call, request.task_id, request.id)
         if self.services.relay is not None:
             await self.services.relay.forget(request.task_id, request.id)
         return Empty()
 
 
 def masked(config: pb.TaskPushNotificationConfig) -> pb.TaskPushNotificationConfig:
-    """Secrets are for the webhook alone: answers show that there are some (PUSH-13, SECR-03)."""
+    """Replace secrets by a mask: answers only show that there are some (PUSH-13, SECR-03)."""
     shown = pb.TaskPushNotificationConfig()
     shown.CopyFrom(config)
     for holder, field, _ in secrets_of(shown):

@@ -1,4 +1,4 @@
-"""SendMessage and SendStreamingMessage: two ways to hear what becomes of a message (spec: SEND, BLK, STRM, EXEC-02)."""
+"""SendMessage and SendStreamingMessage: give a message its turn, and return the result (SEND, BLK, STRM, EXEC-02)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MESSAGE = pb.SendMessageResponse.MESSAGE_FIELD_NUMBER
 
 
 class SendMessage:
-    """Waits until the task stops, unless the client wants the task as soon as it exists (BLK-01, BLK-04)."""
+    """Waits until the task stops. Without blocking, it returns the task as soon as it exists (BLK-01, BLK-04)."""
 
     answers: ClassVar = pb.SendMessageResponse  # to mypyc's dataclasses this would be a field
 
@@ -44,6 +44,8 @@ class SendMessage:
                 return wrap(_MESSAGE, reply.SerializeToString())
             await (pending.exists() if at_once else pending.stopped())
             cap = self.services.limits.history_cap
+            if pending.snapshot is not None and not at_once:
+                return wrap(_TASK, trim(pending.snapshot, history, cap=cap).SerializeToString())
             task = pending.wire(cap if history is None else history)
             return wrap(_TASK, task if task is not None else await self._load(call, pending.task_id, history))
         finally:
@@ -51,14 +53,14 @@ class SendMessage:
 
     async def _load(self, call: Call, task_id: str, history: int | None) -> bytes:
         record = await self.services.store.load(call.scope, task_id)
-        if record is None:  # purged between its end and this line
+        if record is None:  # retention has removed it in the meantime
             raise task_not_found(task_id)
         return trim(record.task, history, cap=self.services.limits.history_cap).SerializeToString()
 
 
 @dataclass(frozen=True, slots=True)
 class SendStreamingMessage:
-    """Starts a turn, then shows what of it has become durable."""
+    """Starts a turn, then streams its durable events."""
 
     streams: TaskStreams
     capabilities: Capabilities
@@ -85,5 +87,5 @@ class SendStreamingMessage:
 
 
 def history_length(request: pb.SendMessageConfiguration | pb.GetTaskRequest | pb.ListTasksRequest) -> int | None:
-    """The limit that the client sets, if it sets one (HIST-01)."""
+    """Return the client's limit, if it sets one (HIST-01)."""
     return request.history_length if request.HasField("history_length") else None

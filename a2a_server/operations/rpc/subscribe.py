@@ -1,4 +1,4 @@
-"""SubscribeToTask: the task as it is, or what a cursor has not seen; then all that follows (spec: SUBS, RPLY)."""
+"""SubscribeToTask: first the task, or the events after a cursor; then all further events (spec: SUBS, RPLY)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class SubscribeToTask:
-    """The reader is opened before the snapshot is taken: what is written in between waits for it (SUBS-02)."""
+    """Streams a task. The reader is opened before the task is read, so that no event in between is lost (SUBS-02)."""
 
     services: Services
     streams: TaskStreams
@@ -39,6 +39,8 @@ class SubscribeToTask:
             raise shutting_down()
         reader = self.services.log.reader(request.id, 0)
         stream.follow(reader)
+        if self.live_turns.find(request.id) is None:
+            self.services.log.ask_others(request.id)
         record = await self.services.find(call.scope, request.id)
         over = record.task.status.state in TERMINAL
         if cursor is not None:
@@ -50,7 +52,7 @@ class SubscribeToTask:
 
 
 def cursor_of(values: Sequence[str]) -> int | None:
-    """Read `1*18DIGIT`. None without one; an empty value is an event source's way to say that it has seen nothing."""
+    """Read `1*18DIGIT`; None without a cursor. An event source that has seen nothing sends an empty value."""
     given = {value for value in values if value}
     if not given:
         return None
@@ -61,7 +63,7 @@ def cursor_of(values: Sequence[str]) -> int | None:
 
 
 class TaskOverError(A2AError):
-    """There is nothing to subscribe to: the task is finished (SUBS-03). In 0.3 that is no error (LGRP-03)."""
+    """The task is finished, so nobody can subscribe to it (SUBS-03). In 0.3 this is no error (LGRP-03)."""
 
     def __init__(self, task: pb.Task) -> None:
         self.task_id = task.id

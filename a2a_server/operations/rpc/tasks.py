@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
@@ -17,7 +18,8 @@ from a2a_server.operations.rpc.send import history_length
 from a2a_server.operations.services import Services
 from a2a_server.operations.turns.idle_tasks import IdleTask
 from a2a_server.operations.turns.registry import LiveTurns
-from a2a_server.operations.turns.sending import RACES, changing_too_fast
+from a2a_server.operations.turns.sending import MOST_RETRIES, Sending, changing_too_fast
+from a2a_server.ports.journal import AuditKind
 from a2a_server.ports.store import StaleWrite, StoredTask, TaskQuery
 from a2a_server.protocol.errors import A2AError, Reason
 
@@ -26,7 +28,7 @@ _DEFAULT_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class GetTask:
-    """The task as it is now."""
+    """Returns the task as it is now."""
 
     services: Services
 
@@ -38,7 +40,7 @@ class GetTask:
 
 @dataclass(frozen=True, slots=True)
 class ListTasks:
-    """One page of the caller's tasks, newest status first."""
+    """Returns a page of the caller's tasks, newest status first."""
 
     services: Services
 
@@ -65,26 +67,28 @@ def _filter(request: pb.ListTasksRequest) -> TaskFilter:
 
 
 def _millis_up(stamp: Timestamp) -> int:
-    """Statuses are kept to the millisecond; one that lies before the wanted instant must not slip in (LIST-03)."""
+    """Round up to milliseconds, so that no status before the wanted time is included (LIST-03)."""
     return millis(stamp) + (1 if stamp.nanos % 1_000_000 else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class CancelTask:
-    """Signals a running agent, or ends a task that waits; answers with the task after the attempt."""
+    """Signals a running agent, or cancels a task that waits. Returns the task after the attempt."""
 
     services: Services
     live_turns: LiveTurns
+    sending: Sending
 
     async def __call__(self, call: Call, request: pb.CancelTaskRequest, /) -> pb.Task:
         check_request(request, request.tenant)
         record = await self._cancel(call, request)
+        self.services.audit_change(AuditKind.TASK_CANCELED, call, request.id)
         return trim(record.task, None, cap=self.services.limits.history_cap)
 
     async def _cancel(self, call: Call, request: pb.CancelTaskRequest) -> StoredTask:
-        """Whichever terminal state was recorded first stands (CANX-02)."""
+        """Cancel the task. The terminal state that was recorded first stays (CANX-02)."""
         signalled = False
-        for _ in range(RACES):
+        for _ in range(MOST_RETRIES):
             record = await self.services.find(call.scope, request.id)
             state = record.task.status.state
             if signalled and state == pb.TASK_STATE_CANCELED:
@@ -92,18 +96,26 @@ class CancelTask:
             if state in TERMINAL:
                 name = pb.TaskState.Name(state)
                 raise _not_cancelable(request.id, f"The task is {name}; nothing is left to cancel.")
-            if (live := self.live_turns.find(request.id)) is not None:
-                signalled = True
-                if not await live.cancel(request.metadata):
-                    grace = self.services.limits.cancel_grace
-                    raise _not_cancelable(request.id, f"The agent did not stop within {grace:g} seconds and works on.")
-                continue
             try:
+                if (stopped := await self._stop_turns(call, record, request.metadata)) is not None:
+                    signalled = True
+                    if not stopped:
+                        raise _not_cancelable(request.id, "The agent did not stop, and works on.")
+                    continue
                 await IdleTask(self.services, call.scope, record, call.trace).move(pb.TASK_STATE_CANCELED)
             except StaleWrite:
                 continue
             return await self.services.find(call.scope, request.id)
         raise changing_too_fast()
+
+    async def _stop_turns(self, call: Call, record: StoredTask, metadata: Struct) -> bool | None:
+        """Signal the agent, wherever it runs, and wait for it. None if it does not run."""
+        if (live := self.live_turns.find(record.task.id)) is not None:
+            return await live.cancel(metadata)
+        elsewhere = self.sending.elsewhere
+        if elsewhere is not None and record.session not in {"", self.services.session.id}:
+            return await elsewhere.cancel(call.scope, record, metadata)
+        return None
 
 
 def _not_cancelable(task_id: str, text: str) -> A2AError:

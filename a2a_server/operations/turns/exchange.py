@@ -1,8 +1,8 @@
-"""A message and its answer: what the agent is told, and what the sender waits for (spec: EXEC-01, SEND-13, BLK).
+"""A message on its way to the agent, and the answer that its sender waits for (spec: EXEC-01, SEND-13, BLK).
 
 1. Each message becomes a `TurnInput`. It waits in `WaitingMessages` while an earlier turn of the task runs.
-2. When its turn begins the agent gets a `TurnRequest` made of it. The store keeps it for the time after a crash.
-3. Its sender holds a `PendingSend`, which leads to the task's log, or to a direct message.
+2. When its turn begins, the agent gets a `TurnRequest`. The store keeps the input until the turn ends, for recovery.
+3. The sender waits on a `PendingSend`, which reads the task's log, or returns a direct message.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.events import reason_of, stops_turn
-from a2a_server.domain.lifecycle import STOPPING, TERMINAL
+from a2a_server.domain.lifecycle import INTERRUPTED, STOPPING, TERMINAL
 from a2a_server.domain.media_types import modes_of
+from a2a_server.domain.reducer import apply_status, fold
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.call import Call
 from a2a_server.operations.log.readers import Reader
 from a2a_server.operations.log.writer import TaskWriter
-from a2a_server.ports.agent import Plan, TurnRequest
+from a2a_server.ports.agent import ContextMemory, Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.push import PushConfig
 from a2a_server.ports.records import STATUS, Entry, StoredTurn
@@ -35,10 +35,10 @@ _BROKEN = "The agent's answer broke the protocol; the task says how."
 
 
 class TurnInput:
-    """One message, and what is known about its turn."""
+    """One message, with the facts about its turn."""
 
-    # A class by hand: there is one per send, and what a dataclass writes would not be compiled.
-    __slots__ = ("after", "call", "kept", "key", "number", "plan", "references", "replaces", "request", "rerun")
+    # Not a dataclass, because mypyc does not compile the code that dataclasses generate.
+    __slots__ = ("after", "call", "kept", "key", "new", "number", "plan", "references", "replaces", "request", "rerun")
 
     def __init__(self, call: Call, request: pb.SendMessageRequest) -> None:
         self.call = call
@@ -46,40 +46,55 @@ class TurnInput:
         self.plan: Plan | None = None
         """The agent's plan for a message that starts a task."""
         self.references: Sequence[pb.Task] = ()
-        """The tasks that the message refers to, as far as its caller may see them."""
+        """The tasks that the message refers to and that its caller may see."""
         self.number = 0
         """The log number of the message."""
         self.after: int | None = None
-        """A stop with a greater number answers this message; None while it waits for its turn."""
+        """A stop with a greater number than this answers the message; None while it waits for its turn."""
         self.rerun = False
         """Whether a restart interrupted the turn and it runs again."""
         self.key = ""
-        """The key of the receipt it left, by which a repeated send finds it while it waits."""
+        """The key of its receipt, by which a repeated send finds it while it waits."""
         self.replaces: PushConfig | None = None
         """The push config that the one in the message would replace."""
+        self.new = False
+        """Whether the context begins with this message, and is empty so far."""
         self.kept: pb.Message | None = None
-        """What is kept in place of a message that answers a sensitive request and is for the agent alone (XTRA-04)."""
+        """The redacted message that is stored instead, if the message answers a sensitive request (XTRA-04)."""
+
+    def packed(self) -> bytes:
+        """Return all that another process needs to give the message its turn."""
+        return json.dumps(self._header()).encode() + b"\n" + self.request.SerializeToString()
+
+    def _header(self) -> list[object]:
+        caller = self.call.caller._asdict()
+        if (scopes := self.call.caller.scopes) is not None:
+            caller["scopes"] = sorted(scopes)
+        header: list[object] = [caller, self.call.version, sorted(self.call.extensions)]
+        if self.call.trace is not None:
+            header.append(self.call.trace._asdict())
+        return header
 
     def stored(self) -> StoredTurn:
-        """What a later process needs to run this turn again."""
-        header: list[object] = [asdict(self.call.caller), self.call.version, sorted(self.call.extensions)]
-        request = self.request
-        if request.HasField("configuration"):  # a push config in it is registered by now, its secrets sealed
+        """Return what a later process needs to run this turn again."""
+        header, request = self._header(), self.request
+        if request.HasField("configuration"):  # its push config is stored already, with encrypted secrets
             request = pb.SendMessageRequest()
             request.CopyFrom(self.request)
             request.configuration.ClearField("task_push_notification_config")
-        if self.call.trace is not None:
-            header.append(self.call.trace._asdict())
         if self.kept is not None:
             header.append(_WITHHELD)
             request = pb.SendMessageRequest(message=self.kept)
         return StoredTurn(self.number, json.dumps(header).encode() + b"\n" + request.SerializeToString())
 
-    def begin(self, writer: TaskWriter, saved: bytes, waiting: Iterable[TurnInput]) -> TurnRequest:
-        """What the agent is told when the turn begins."""
+    def begin(
+        self, writer: TaskWriter, saved: bytes, waiting: Iterable[TurnInput], memory: ContextMemory | None
+    ) -> TurnRequest:
+        """Return the request for the agent, when the turn begins."""
         call, request, plan = self.call, self.request, self.plan
         self.plan = None
-        accepted = request.configuration.accepted_output_modes if request.HasField("configuration") else ()
+        configuration = request.configuration if request.HasField("configuration") else None
+        accepted = () if configuration is None else configuration.accepted_output_modes
         return TurnRequest(
             writer.task_id,
             writer.context_id,
@@ -97,13 +112,17 @@ class TurnInput:
             modes_of(accepted) if accepted else (),
             plan,
             call.trace,
+            memory,
+            configuration,
         )
 
 
 def recovered(scope: Scope, turn: StoredTurn) -> TurnInput:
-    """The input of a turn that a dead process left behind. One with `kept` cannot run: its message is gone."""
+    """Return the input of a turn that a dead process left behind. One with `kept` cannot run: its message is lost."""
     header, _, request = turn.request.partition(b"\n")
     caller, version, extensions, *marks = json.loads(header)
+    if caller.get("scopes") is not None:
+        caller["scopes"] = frozenset(caller["scopes"])
     trace = next((Trace(**mark) for mark in marks if isinstance(mark, dict)), None)
     call = Call(Caller(**caller), scope, version, frozenset(extensions), trace=trace)
     message = pb.SendMessageRequest.FromString(request)
@@ -115,11 +134,13 @@ def recovered(scope: Scope, turn: StoredTurn) -> TurnInput:
 
 
 def _with_last(view: Callable[[], pb.Task], current: TurnInput, waiting: Iterable[TurnInput]) -> pb.Task:
-    """A message joins the history when it arrives. In its turn it comes last, and those that still wait come later.
+    """Return the task for the agent: the current message is the last of the history, without those that still wait.
 
-    What the history withholds from everybody else the agent sees as it came (XTRA-04).
+    The agent sees the original of a message of which the history has a redacted copy (XTRA-04).
     """
     task, message = view(), current.request.message
+    if task.status.state in INTERRUPTED:  # a message that may still be refused is not in the task yet (AGNT-12)
+        apply_status(task, pb.TaskStatus(state=pb.TASK_STATE_WORKING, timestamp=task.status.timestamp))
     if task.history and task.history[-1] == message:
         return task
     for other in (*(one.kept or one.request.message for one in waiting), current.kept or message):
@@ -131,7 +152,7 @@ def _with_last(view: Callable[[], pb.Task], current: TurnInput, waiting: Iterabl
 
 
 class WaitingMessages:
-    """The messages of one task that wait for a turn of their own, or for the running one to take them (SEND-13)."""
+    """The messages of a task that wait for their own turn, or for the running turn to take them (SEND-13)."""
 
     __slots__ = ("_arrived", "_waiting")
 
@@ -157,7 +178,7 @@ class WaitingMessages:
             self._arrived.set()
 
     async def arrival(self) -> None:
-        """Wait until there is a reason to look again."""
+        """Wait until a message arrives or the turn ends."""
         if self._arrived is None:  # few turns ever listen
             self._arrived = asyncio.Event()
         self._arrived.clear()
@@ -165,7 +186,7 @@ class WaitingMessages:
 
 
 class PendingSend:
-    """A message that was sent, and its task. To close it stops following, and leaves the task alone (GEN-07)."""
+    """A message that was sent, with its task. Closing it stops reading, and does not affect the task (GEN-07)."""
 
     __slots__ = ("_reader", "_reply", "_writer", "input", "repeated", "snapshot", "task_id")
 
@@ -184,9 +205,10 @@ class PendingSend:
         self.input = message
         self._reader = reader
         self._writer = writer
-        """The writer of a task that is new, with our message as its first; then a reader is opened only when needed."""
+        """The writer of a new task that begins with our message. Its reader is opened only when needed."""
         self.snapshot = snapshot
-        """The task at the reader's position, when the log there does not begin with the task itself."""
+        """The task at the reader's position; None if the reader begins with the task itself. After `stopped` it is the
+        task as it stopped: the store may have the next turn by then."""
         self._reply = reply
         self.repeated = repeated
         """Whether an earlier send started the work."""
@@ -194,6 +216,11 @@ class PendingSend:
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()
+
+    def begin_at(self, writer: TaskWriter) -> None:
+        """Read from here on."""
+        self.reader.position = writer.number
+        self.snapshot = writer.copy()
 
     @property
     def reader(self) -> Reader:
@@ -203,16 +230,16 @@ class PendingSend:
         return self._reader
 
     async def reply(self) -> pb.Message | None:
-        """The direct message that answered; None when there is a task instead (SEND-09)."""
+        """Return the direct message of the agent; None if there is a task (SEND-09)."""
         return None if self._reply is None else await asyncio.shield(self._reply)
 
     @property
     def answered(self) -> bool:
-        """Whether the work of a repeated send had come to a stop before we began to follow."""
+        """Whether a repeated send was answered before we began to read."""
         return self.repeated and self.snapshot is not None and self.snapshot.status.state in STOPPING
 
     def answered_by(self, entry: Entry) -> bool:
-        """Whether this entry is a stop of the turn that our message got, or the end of the task."""
+        """Whether this entry is the stop of our message's turn, or the end of the task."""
         if not stops_turn(entry.event):
             return False
         after = self.input.after
@@ -229,24 +256,35 @@ class PendingSend:
     async def stopped(self) -> None:
         """Wait until the task is terminal or interrupted, whichever comes first (BLK-02, BLK-06)."""
         if (writer := self._writer) is not None:
-            await writer.settle()  # the turn takes its first step meanwhile, which is often the only one
+            await writer.settle()  # the turn takes its first step during this, which is often its only one
             if (stop := writer.stop) is not None:
                 await writer.settle()
                 return self._judge(stop)
         if self.snapshot is not None and self.answered:
             return self._judge(reason_of(self.snapshot.status))
         while True:
-            for entry in await self.reader.next():
+            entries = await self.reader.next()
+            for number, entry in enumerate(entries, 1):
                 if entry.kind == STATUS and self.answered_by(entry):
+                    self._go_to(entries[:number])
                     return self._judge(reason_of(entry.event.status_update.status))
+            self._go_to(entries)
+
+    def _go_to(self, entries: Sequence[Entry]) -> None:
+        if self.snapshot is not None:
+            fold(self.snapshot, (entry.event for entry in entries))
 
     def _judge(self, reason: str) -> None:
         if reason == _INVALID:
             raise A2AError(Reason.INVALID_AGENT_RESPONSE, _BROKEN, metadata={"taskId": self.task_id})
 
     def wire(self, most_messages: int) -> bytes | None:
-        """The task as it stands, serialised, if that is known without asking the store and its history is so short."""
+        """Return the task, serialised, if it is in memory and its history is no longer than this."""
         writer = self._writer
-        if writer is None or not writer.at_rest or len(writer.head.history) > most_messages:
+        if writer is None or writer.closed is not None or not writer.is_durable:
+            return None
+        if self._reader is not None and self._reader.position > writer.durable:
+            return None  # another server has taken the task over, and this one has not noticed yet
+        if len(writer.head.history) > most_messages:
             return None
         return writer.wire()

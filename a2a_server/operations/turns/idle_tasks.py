@@ -1,6 +1,6 @@
-"""Tasks that nobody works on: the server moves them on its own account, and fails those that wait for input too long.
+"""Changes tasks without a live turn, and fails those that wait for input too long (CANX-02, DURA-02, TIMO, XTRA-04).
 
-One sweep serves all that wait, so waiting costs nothing (spec: CANX-02, DURA-02, TIMO, XTRA-04).
+One sweep checks all waiting tasks, so a waiting task needs no memory and no timer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Iterable
 import structlog
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.lifecycle import INTERRUPTED
+from a2a_server.domain.events import has_in_band
+from a2a_server.domain.lifecycle import AUTH, INPUT, INTERRUPTED
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import Trace
 from a2a_server.operations.services import Details, Services
@@ -26,7 +27,7 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 
 
 class IdleTask:
-    """A task without a live turn, as it was read. Every method raises `StaleWrite` when something else was faster."""
+    """A task without a live turn, as it was read. Every method raises `StaleWrite` if the task has changed since."""
 
     def __init__(self, services: Services, scope: Scope, record: StoredTask, trace: Trace | None = None) -> None:
         self._services = services
@@ -36,17 +37,18 @@ class IdleTask:
     async def move(
         self, state: int, text: str = "", details: Details | None = None, *, ends: Iterable[StoredTurn] = ()
     ) -> None:
-        """Give it another status, with which turns end."""
-        message = self._services.explain(self._writer, text, details or {}) if text else None
+        """Set another status, and end the given turns."""
+        message = self._services.status_message(self._writer, text, details or {}) if text else None
         self._writer.move(state, self._services.clock.now_ms(), message)
         await self.end(ends)
 
     async def ask_again(self, question: pb.Message, *, ends: Iterable[StoredTurn]) -> None:
-        """Put a question anew to whoever answered it."""
+        """Ask a question again."""
         message = pb.Message()
         message.CopyFrom(question)
         message.message_id = self._services.ids.new()
-        self._writer.move(pb.TASK_STATE_INPUT_REQUIRED, self._services.clock.now_ms(), message)
+        state = AUTH if has_in_band(question.metadata) else INPUT
+        self._writer.move(state, self._services.clock.now_ms(), message)
         await self.end(ends)
 
     async def end(self, turns: Iterable[StoredTurn]) -> None:
@@ -55,7 +57,7 @@ class IdleTask:
 
 
 class InputTimeouts:
-    """Looks now and then for tasks whose question was never answered."""
+    """Looks regularly for tasks whose question was not answered in time."""
 
     def __init__(self, services: Services, live_turns: LiveTurns, seconds: float) -> None:
         self._services = services
@@ -84,9 +86,9 @@ class InputTimeouts:
                 logger.exception("input_timeouts.failed")  # the next sweep may succeed
 
     async def sweep(self) -> None:
-        """Fail every task whose time is up."""
+        """Fail every task that has waited too long."""
         clock = self._services.clock
-        # Neither a question from before the clock was set is given up early, nor one from after it.
+        # A change of the system clock must not make a question expire early.
         before = min(clock.now_ms(), clock.steady_ms()) - int(self._seconds * 1000)
         for state in sorted(INTERRUPTED):
             while late := await self._services.store.waiting_since(state, before, _BATCH):

@@ -1,46 +1,73 @@
-"""Settles what a dead process left behind, before the doors open (spec: DURA-02)."""
+"""Recovers the turns of servers that are gone (spec: DURA-02, DURA-04)."""
 
 from __future__ import annotations
+
+import asyncio
+from collections import deque
 
 import structlog
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import request_in
 from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
-from a2a_server.operations.services import Services, restartable
+from a2a_server.operations.services import Services, plan_of
 from a2a_server.operations.turns.exchange import TurnInput, recovered
 from a2a_server.operations.turns.idle_tasks import IdleTask
 from a2a_server.operations.turns.live_task import LiveTask
 from a2a_server.operations.turns.registry import LiveTurns
 from a2a_server.operations.turns.sending import visible_references
-from a2a_server.ports.store import Claimed, StoredTask
+from a2a_server.ports.store import Claimed, StaleWrite, StoredTask, StoreUnavailable
 
 logger = structlog.get_logger()
 
-_MOST = 1_000_000
-_EVER = 1 << 62
+_AT_ONCE = 1000
+"""Tasks that are taken over together."""
 _AT_WORK = ACTIVE | {AUTH}
-"""Where a turn may be under way: one that waits for a credential from elsewhere does so in AUTH_REQUIRED (INTR-07)."""
+"""States in which a turn may run. In AUTH_REQUIRED a turn may wait for a credential from elsewhere (INTR-07)."""
 _TEXT = "The server was interrupted while the agent was working on this task. Send the message again to start over."
 
 
 class Recovery:
     """Runs restartable turns again from their checkpoint, and marks every other active task FAILED.
 
-    A turn that was given what is not kept is not run again: its task asks anew (XTRA-04).
+    A turn that got the answer to a sensitive request is not run again, because the answer was not stored. Its task asks
+    the question again (XTRA-04).
     """
 
     def __init__(self, services: Services, live_turns: LiveTurns) -> None:
         self._services = services
         self._live_turns = live_turns
+        self._claimed: deque[Claimed] = deque()
+        self._door = asyncio.Lock()
+        """The start may still be at it when the first look comes."""
 
     async def settle(self) -> None:
-        """Take over every turn: whoever holds a lease is dead, however fresh it is, since nobody shares a store."""
+        """Take over all turns whose session is over."""
+        async with self._door:
+            await self._settle_all()
+
+    async def _settle_all(self) -> None:
         services = self._services
-        for claimed in await services.store.claim(services.leases.new(), _EVER, _MOST):
-            record = await services.store.load(claimed.scope, claimed.task_id)
+        while True:
+            while self._claimed:  # some may be left of the last time, when the store went away
+                await self._settle_one(self._claimed[0])
+                self._claimed.popleft()
+            self._claimed.extend(await services.store.claim(services.session.id, _AT_ONCE))
+            if not self._claimed:
+                return
+
+    async def _settle_one(self, claimed: Claimed) -> None:
+        """Settle one task. Unless the store is away, the others have their turn, whatever is wrong with this one."""
+        try:
+            record = await self._services.store.load(claimed.scope, claimed.task_id)
             if record is not None:
                 await self._settle(claimed, record)
+        except StoreUnavailable:
+            raise
+        except StaleWrite:  # it has been taken from us in turn
+            logger.warning("task.lost", task_id=claimed.task_id)
+        except Exception:
+            logger.exception("recovery.failed", task_id=claimed.task_id)
 
     async def _settle(self, claimed: Claimed, record: StoredTask) -> None:
         messages = [recovered(claimed.scope, turn) for turn in claimed.turns]
@@ -48,7 +75,7 @@ class Recovery:
         for message in waiting:
             message.rerun, message.after = False, None
         state, agent = record.task.status.state, self._services.agent_for(claimed.scope.tenant)
-        if state in _AT_WORK and restartable(agent, first.request, record.state):
+        if state in _AT_WORK and plan_of(agent, first.request, record.state).restartable:
             await self._rerun(claimed, record, messages)
         elif state in INTERRUPTED and waiting:
             await self._go_on(claimed, record, waiting)
@@ -58,7 +85,7 @@ class Recovery:
             await IdleTask(self._services, claimed.scope, record).end(claimed.turns)
 
     async def _go_on(self, claimed: Claimed, record: StoredTask, messages: list[TurnInput]) -> None:
-        """The turn that asked was as good as over; the message behind it is the answer, and nobody has begun on it."""
+        """Continue a task whose turn had asked a question. The next message is the answer; its turn has not begun."""
         await IdleTask(self._services, claimed.scope, record).end(claimed.turns[:1])
         if (ended := await self._services.store.load(claimed.scope, claimed.task_id)) is not None:
             await self._rerun(claimed, ended, messages)
@@ -74,6 +101,7 @@ class Recovery:
         logger.info("task.rerun", task_id=claimed.task_id)
         first, *waiting = [message for message in messages if message.number not in lost]
         live = LiveTask(self._services, self._services.writer(claimed.scope, record), first, saved=record.state)
+        live.require_scopes(plan_of(self._services.agent_for(claimed.scope.tenant), first.request, record.state))
         for message in (first, *waiting):
             message.references = await visible_references(self._services, message.call, message.request.message)
         for message in waiting:
@@ -81,11 +109,12 @@ class Recovery:
         return self._live_turns.start(live)
 
     async def _ask_again(self, claimed: Claimed, record: StoredTask, message: TurnInput) -> None:
-        """The answer to a sensitive request was not kept, so no turn can go on with it: its client is asked anew."""
+        """Ask a sensitive question again, because its answer was not stored."""
         status = record.task.status
         if status.state in INTERRUPTED and status.HasField("message"):  # the agent has asked for something else since
             return await IdleTask(self._services, claimed.scope, record).end(claimed.turns)
-        question = next((said for said in reversed(record.task.history) if request_in(said)), None)
+        said = (one for one in reversed(record.task.history) if one.role == pb.ROLE_AGENT)
+        question = next((one for one in said if request_in(one)), None)
         if question is None:
             return await self._fail(claimed, record, message)
         logger.info("task.asked_again", task_id=claimed.task_id)

@@ -1,9 +1,8 @@
-"""The registry of live turns: who has a task, how many turns run at once, and who waits (spec: AGNT-04, DURA-08).
+"""The registry of live turns: finds a task's live turn, and limits how many turns run at once (spec: AGNT-04, DURA-08).
 
-1. Everything that wants something of a running turn asks `LiveTurns`. With several replicas this is the place that will
-   know which of them has a task; today every live turn is one of this process.
-2. A turn runs when it has one of the `Slots`. Until then it waits for a `Seat`. Owners take turns with the slots that
-   get free; the turns of one owner begin in order of arrival.
+1. `LiveTurns` finds the live task of a task id. All live turns are in this process.
+2. A turn runs when it has one of the `Slots`. Until then it waits as a `QueuedTurn`. Owners get free slots in turn; the
+   turns of one owner begin in order of arrival.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from a2a_server.protocol.errors import A2AError, Reason
 if TYPE_CHECKING:
     from a2a_server.operations.turns.live_task import LiveTask
 
-LAST_WORDS = 2.0
-"""How long agents that were stopped may take to clean up, in seconds."""
+STOP_SECONDS = 2.0
+"""How many seconds agents may take to clean up after they were stopped."""
 
-_LAST_STEPS = 0.5
-"""How long tasks may take that have nothing to wait for any more."""
+_FINISH_SECONDS = 0.5
+"""How many seconds tasks may take to end after their writer was closed."""
 
 
 class LiveTurns:
@@ -48,7 +47,7 @@ class LiveTurns:
         return iter(tuple(self._tasks.values()))
 
     def find(self, task_id: str) -> LiveTask | None:
-        """The live task, if there is one; its turns may have ended by the time you do something."""
+        """Return the live task, if there is one. Its turns may end at any time."""
         live = self._tasks.get(task_id)
         return None if live is None or live.over else live
 
@@ -62,15 +61,15 @@ class LiveTurns:
             del self._tasks[live.task_id]
 
     async def drain(self) -> None:
-        """Let running turns finish for a while, then hand them over or record that they were stopped (DURA-08)."""
+        """Let running turns finish for a while, then stop them; restartable ones run in the next process (DURA-08)."""
         self.draining = True
         await self._all_ended(self._limits.drain_grace)
         for live in self:
             live.shut_down()
-        await self._all_ended(LAST_WORDS)
+        await self._all_ended(STOP_SECONDS)
         for live in self:
             live.writer.close(shutting_down())  # the store is away, or the agent does not stop
-        await self._all_ended(_LAST_STEPS)
+        await self._all_ended(_FINISH_SECONDS)
         self._log.close(shutting_down())
 
     async def _all_ended(self, within: float) -> None:
@@ -78,18 +77,18 @@ class LiveTurns:
 
 
 def shutting_down() -> A2AError:
-    """What clients hear while the server stops."""
+    """Return the error for clients while the server stops."""
     return A2AError(Reason.UNAVAILABLE, "The server is shutting down. Try again in a moment.", retry_after=1)
 
 
 def owner_of(caller: Caller) -> str:
-    """Whose part of the slots a turn takes, whatever tenant the call names. The anonymous owner is everybody."""
+    """Return the owner whose slots a turn uses. All anonymous callers are one owner, which has no limit of its own."""
     return f"{caller.tenant}\n{caller.owner}" if caller.authenticated else ""
 
 
 @dataclass(slots=True, eq=False)
-class Seat:
-    """A turn's place in the queue. It may be left early."""
+class QueuedTurn:
+    """A turn that waits for a slot."""
 
     arrival: int
     owner: str
@@ -97,18 +96,18 @@ class Seat:
     """Called when the wait is over."""
     left: bool = False
     canceled: bool = False
-    """Whether it was given up, and no slot was taken."""
+    """Whether it has left the queue without a slot."""
 
 
 class Slots:
-    """Bounds running turns per server and per caller; the rest wait, as many as there is room for (`Shares`)."""
+    """Limits the running turns, in total and per caller. Others wait in a queue, which owners share (`Shares`)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._running: dict[str, int] = {}
         self._total = 0
-        self._queues: OrderedDict[str, OrderedDict[int, Seat]] = OrderedDict()
-        """By owner, whose turn is next first; then by arrival. Whoever leaves is gone at once."""
+        self._queues: OrderedDict[str, OrderedDict[int, QueuedTurn]] = OrderedDict()
+        """The waiting turns of each owner, by arrival. The owner that is next comes first."""
         self._waiting = Shares(limits.waiting_turns)
         self._arrivals = count()
 
@@ -121,13 +120,13 @@ class Slots:
         return self._waiting.taken
 
     def check(self, caller: Caller) -> None:
-        """Refuse new work when the queue is full and the caller has its part of it, before anything has happened."""
+        """Refuse new work if the queue is full and the caller has its share of it. This comes before any effect."""
         if self._waiting.taken and not self._waiting.room(owner_of(caller)):
             text = f"The server is busy: {self._waiting.taken} tasks are waiting already. Try again later."
             raise A2AError(Reason.OVERLOADED, text, retry_after=1)
 
     def occupy(self, owner: str) -> bool:
-        """Take a slot here and now; False when there is none, or when others of this owner wait for one."""
+        """Take a slot at once; False if none is free, or if other turns of this owner wait for one."""
         limits, running = self._limits, self._running
         mine = running.get(owner, 0)
         if self._total >= limits.running_turns or owner in self._queues:
@@ -138,51 +137,51 @@ class Slots:
         running[owner] = mine + 1
         return True
 
-    def wait(self, owner: str, wake: Callable[[], None]) -> Seat:
-        """Wait for a slot where there is none to occupy."""
-        seat = Seat(next(self._arrivals), owner, wake)
-        self._queues.setdefault(owner, OrderedDict())[seat.arrival] = seat
+    def wait(self, owner: str, wake: Callable[[], None]) -> QueuedTurn:
+        """Enter the queue; `wake` is called when the turn gets a slot."""
+        queued = QueuedTurn(next(self._arrivals), owner, wake)
+        self._queues.setdefault(owner, OrderedDict())[queued.arrival] = queued
         self._waiting.take(owner)
-        return seat
+        return queued
 
-    def leave(self, seat: Seat) -> None:
-        """Give up a place in the queue: the task was canceled while it waited."""
-        if not seat.left:
-            seat.canceled = True
-            self._remove(seat)
-            seat.wake()
+    def leave(self, queued: QueuedTurn) -> None:
+        """Leave the queue, because the task was canceled while it waited."""
+        if not queued.left:
+            queued.canceled = True
+            self._remove(queued)
+            queued.wake()
 
     def release(self, owner: str) -> None:
-        """A turn is over; the next that may run begins."""
+        """Free the slot of a turn that has ended, and start the next turn."""
         self._total -= 1
         if self._running[owner] == 1:
             del self._running[owner]
         else:
             self._running[owner] -= 1
-        while self._waiting.taken and (seat := self._next()) is not None:
+        while self._waiting.taken and (queued := self._next()) is not None:
             self._total += 1
-            self._running[seat.owner] = self._running.get(seat.owner, 0) + 1
-            seat.wake()
+            self._running[queued.owner] = self._running.get(queued.owner, 0) + 1
+            queued.wake()
 
-    def _next(self) -> Seat | None:
-        """The oldest turn of the owner who has waited longest since the last one."""
+    def _next(self) -> QueuedTurn | None:
+        """Return the oldest turn of the owner that has waited longest since its last turn."""
         owner = next(filter(self._free, self._queues), None)
         if owner is None:
             return None
         self._queues.move_to_end(owner)
-        seat = next(iter(self._queues[owner].values()))
-        self._remove(seat)
-        return seat
+        queued = next(iter(self._queues[owner].values()))
+        self._remove(queued)
+        return queued
 
-    def _remove(self, seat: Seat) -> None:
-        seat.left = True
-        self._waiting.leave(seat.owner)
-        queue = self._queues[seat.owner]
-        del queue[seat.arrival]
+    def _remove(self, queued: QueuedTurn) -> None:
+        queued.left = True
+        self._waiting.leave(queued.owner)
+        queue = self._queues[queued.owner]
+        del queue[queued.arrival]
         if not queue:
-            del self._queues[seat.owner]
+            del self._queues[queued.owner]
 
     def _free(self, owner: str) -> bool:
         limits = self._limits
-        mine = self._running.get(owner, 0) if owner else 0  # the anonymous owner is everybody, not one caller
+        mine = self._running.get(owner, 0) if owner else 0  # anonymous callers are many
         return self._total < limits.running_turns and mine < limits.running_turns_per_caller

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 class TurnTask(asyncio.Task[None]):
-    """Remembers a cancel even if that was taken back."""
+    """A task that remembers a cancel even after `uncancel`."""
 
     signaled = False
 
@@ -16,9 +16,9 @@ class TurnTask(asyncio.Task[None]):
         return super().cancel(msg)
 
     async def forget_signals(self) -> None:
-        """Absorb a cancel that the agent has left to whatever this task does next, which is the commit.
+        """Absorb a pending cancel that the agent has caused, so that it does not interrupt the commit.
 
-        Until Python 3.13 even one that was taken back by `uncancel` may still be on its way.
+        Before Python 3.13 a cancel may still arrive after `uncancel`.
         """
         while self.cancelling():
             self.uncancel()

@@ -1,4 +1,4 @@
-"""Messages ↔ JSON in one dialect of ProtoJSON, and JSON texts as values (spec: JSON, DOOR-04, CONF-54)."""
+"""Turns messages into JSON and back, in a dialect of ProtoJSON, and parses JSON (spec: JSON, DOOR-04, CONF-54)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from a2a_server.protocol.errors import A2AError, Reason
 DEEPEST: Final = 64
 
 _LARGE: Final = 2**20
-"""In larger texts nobody looks for the name of a member that occurs twice."""
+"""In texts larger than this, the error does not name the member that occurs twice."""
 _STRUCTURE: Final = b'"[{'
 _REST: Final = bytes(set(range(256)) - set(_STRUCTURE))
 

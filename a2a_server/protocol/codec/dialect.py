@@ -1,4 +1,4 @@
-"""What a dialect of ProtoJSON decides, and what the codec asks of descriptors (spec: JSON-01, -08, -09, LRPC-03)."""
+"""The choices of a dialect of ProtoJSON, and the codec's questions to descriptors (JSON-01, -08, -09, LRPC-03)."""
 
 from __future__ import annotations
 

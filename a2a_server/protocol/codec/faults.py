@@ -1,4 +1,4 @@
-"""What is wrong with a JSON value, where, and what would be right (spec: ERRS-05, JSON-13)."""
+"""Collects the faults of a JSON value: where each is, and what would be right (spec: ERRS-05, JSON-13)."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ class Faults(ValueError):  # noqa: N818 - a list of them
             raise self from None
 
 
+_CONTENTS: Final = frozenset({"a list", "an object", "base64"})
+"""Where a text is content, which may be a secret and is not repeated (SECR-03)."""
+
+
 def note(faults: Faults | None, path: str, expected: str, value: object, error: Exception) -> Faults:
     """Add to `faults` what `error` means: the faults further inside, or that the value has the wrong type."""
     faults = faults or Faults()
@@ -51,7 +55,7 @@ def note(faults: Faults | None, path: str, expected: str, value: object, error: 
     elif isinstance(error, TooDeepError):
         faults.add(path, str(error))
     elif isinstance(error, UnicodeEncodeError):
-        faults.add(path, f"must hold no lone surrogates, got {shown(value)}")
+        faults.add(path, "must hold no lone surrogates")
     else:
         return complain(faults, path, expected, value)
     return faults
@@ -59,7 +63,8 @@ def note(faults: Faults | None, path: str, expected: str, value: object, error: 
 
 def complain(faults: Faults | None, path: str, expected: str, value: object) -> Faults:
     """Add the fault that something else was expected."""
-    return with_fault(faults, path, f"must be {expected}, got {shown(value)}")
+    got = "a string" if isinstance(value, str) and expected in _CONTENTS else shown(value)
+    return with_fault(faults, path, f"must be {expected}, got {got}")
 
 
 def with_fault(faults: Faults | None, path: str, text: str) -> Faults:

@@ -1,4 +1,4 @@
-"""Members that a generated reader has not found by name: snake_case, null, unknown (spec: JSON-03, -04, GEN-06)."""
+"""Handles members that a generated reader does not find by name: snake_case, null, unknown (JSON-03, -04, GEN-06)."""
 
 from __future__ import annotations
 

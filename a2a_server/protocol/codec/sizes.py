@@ -1,7 +1,7 @@
-"""How many values a request holds, counted in its bytes before anything is built (spec: DOOR-04, LIMT-01).
+"""Counts the values of a request in its bytes, before the request is parsed (spec: DOOR-04, LIMT-01).
 
-What a message costs grows with its values, not with its bytes: 16 MiB may be one file, or millions of empty objects.
-Counting goes in steps: others get the event loop between any two of them.
+The cost of a message grows with its values, not with its bytes: 16 MiB may be one file, or millions of empty objects.
+The values are counted in steps, and other tasks run between two steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The draft's JSON, over the descriptors of 1.0 but for parts and push configs (spec: DRFT-02, CONF-23, CONF-55)."""
+"""The draft's JSON. Parts and push configs use the descriptors of 0.3, the rest those of 1.0 (DRFT-02, CONF-23)."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from a2a_server.protocol.v0_3.configs import (
     SEGMENT,
     TEXT,
     UNNAMED,
-    Around,
+    ConfigWrapper,
     IdMember,
-    agreed,
     by_name,
+    check_same,
     named,
     read_places,
 )
+from a2a_server.protocol.v0_3.error_words import DRAFT_SENDS, in_dialect, renamed
 from a2a_server.protocol.v0_3.foreign import IN_DRAFT
 from a2a_server.protocol.v0_3.json import TIME, Spelling
-from a2a_server.protocol.v0_3.kind import unasked
+from a2a_server.protocol.v0_3.kind import NESTED, blocking_form
 from a2a_server.protocol.v0_3.parts import Found
 from a2a_server.protocol.v0_3.resource_names import A_CONFIG, A_TASK, config_of, parent_of, task_of, text_of
-from a2a_server.protocol.v0_3.words import DRAFT_SENDS, renamed, told
 
 _NAMES: Final[Mapping[str, str]] = {
     "lf.a2a.v1.ListTasksRequest.status_timestamp_after": "lastUpdatedAfter",
@@ -94,7 +94,7 @@ def _part_reader(readers: Compiler) -> Function:
         raw = legacy.file.file_with_bytes
         parts.upgrade_into(part, legacy, "", found)
         if found:
-            raise told(found, _PART, _DIALECT)
+            raise in_dialect(found, _PART, _DIALECT)
         if raw:  # these are the bytes themselves, whatever they look like
             part.raw = raw
 
@@ -137,7 +137,7 @@ def _read_milliseconds(value: object, time: timestamp_pb2.Timestamp) -> None:
 # -- push configs, whose names and ids may stand in several places, which must agree (DRFT-04, CONF-31)
 
 _ID: Final = {"id": 'is for "pushNotificationConfig" to hold; outside of it there is "configId"'}
-_AROUND: Final = Around(
+_WRAPPER: Final = ConfigWrapper(
     {
         "tenant": TEXT,
         "taskId": TEXT,
@@ -149,7 +149,7 @@ _AROUND: Final = Around(
 )
 """`{name, pushNotificationConfig}` may be the whole, or `config` beside `parent` and `configId`."""
 
-_CONFIG: Final = named(by_name, _ID, _AROUND)
+_CONFIG: Final = named(by_name, _ID, _WRAPPER)
 
 
 # -- requests that name a resource, give its ids, or both (DRFT-06, CONF-53)
@@ -170,8 +170,8 @@ def _named(request: type[Message], members: Sequence[str], place: IdMember, fiel
             named, faults = read_places(names, places, faults)
             for index, field in enumerate(fields):
                 own = {f".{kind.fields_by_name[field].json_name}": getattr(message, field)}
-                told = {f".{member}": ids[index] for member, ids in named.items()}
-                text, faults = agreed(faults, told | own)
+                in_dialect = {f".{member}": ids[index] for member, ids in named.items()}
+                text, faults = check_same(faults, in_dialect | own)
                 setattr(message, field, text)
             if faults:
                 raise faults
@@ -204,12 +204,13 @@ _REQUESTS: Final[Mapping[str, Form]] = {
 
 _FORMS: Final[Mapping[str, Form]] = {
     "google.protobuf.Timestamp": TIME,
+    **NESTED,
     "a2a.v1.PushNotificationConfig.id": ID,
     "lf.a2a.v1.ListTasksRequest.status_timestamp_after": Form(
         None, lambda _: _read_milliseconds, "milliseconds since 1970, such as 1767225600000"
     ),
     "lf.a2a.v1.Part": Form(_part_writer, _part_reader),
-    "lf.a2a.v1.SendMessageConfiguration": unasked(pb.SendMessageConfiguration, "return_immediately"),
+    "lf.a2a.v1.SendMessageConfiguration": blocking_form(pb.SendMessageConfiguration, "return_immediately"),
     "lf.a2a.v1.SendMessageConfiguration.return_immediately": Form(lambda _: not_, lambda _: lambda it: not boolean(it)),
     "lf.a2a.v1.SendMessageConfiguration.task_push_notification_config": UNNAMED,
     "lf.a2a.v1.SendMessageRequest": Form(None, _send_reader),

@@ -1,7 +1,8 @@
-"""Push configs: as messages of 1.0 and of 0.3, and in JSON, inside of a member or by themselves with their task.
+"""Translates push configs between 1.0 and 0.3, as messages and in JSON.
 
-The config proper is 0.3's message, in every spelling. What is around it says whose it is, in several places, because
-URLs say it, too; all places that are filled must agree. Serves LRES-06, CONF-31, CONF-34 and CONF-75.
+In JSON, a config is a message of 0.3. A request that creates one has a wrapper around it, with the ids of the task and
+the config. The ids may be in several places, also in the URL; all of them must be the same. Serves LRES-06, CONF-31,
+CONF-34 and CONF-75.
 """
 
 from __future__ import annotations
@@ -96,15 +97,15 @@ TEXT: Final = IdMember(text_of, "a string")
 SEGMENT: Final = IdMember(names.segment, names.A_SEGMENT)
 PATH: Final = "the path"
 QUERY: Final = "the query"
-"""Where the URL says the task and the id: doors add it to the body under these names."""
+"""The keys under which doors add the ids of the URL to the body."""
 
 
 def _name(value: object) -> names.ConfigName:
-    return names.unborn_config_of(value) if text_of(value) else names.ConfigName()  # type: ignore[arg-type]
+    return names.new_config_of(value) if text_of(value) else names.ConfigName()  # type: ignore[arg-type]
 
 
-class Around(NamedTuple):
-    """What a request says beside a new config, or beside its member `config`, which then holds it."""
+class ConfigWrapper(NamedTuple):
+    """The members of a request around a new config, or around its member `config`."""
 
     places: Mapping[str, IdMember]
     foreign: Mapping[str, str]
@@ -115,8 +116,8 @@ class Around(NamedTuple):
     """How a config's own ids are read."""
 
 
-ALONE: Final = Around({}, {}, {})
-IN_REST: Final = Around(
+ALONE: Final = ConfigWrapper({}, {}, {})
+IN_REST: Final = ConfigWrapper(
     {
         PATH: TEXT,
         QUERY: TEXT,
@@ -131,7 +132,9 @@ IN_REST: Final = Around(
 
 
 def named(
-    name: Callable[[pb.TaskPushNotificationConfig], JsonObject], foreign: Mapping[str, str], around: Around = ALONE
+    name: Callable[[pb.TaskPushNotificationConfig], JsonObject],
+    foreign: Mapping[str, str],
+    wrapper: ConfigWrapper = ALONE,
 ) -> Form:
     """A config by itself, written with what `name` says; `foreign` members are refused beside it."""
 
@@ -139,40 +142,40 @@ def named(
         inner = _write_inner(writers)
         return lambda config: {**name(config), _INNER: inner(config)}
 
-    return Form(writer, lambda readers: _Reader(readers, foreign, around))
+    return Form(writer, lambda readers: _Reader(readers, foreign, wrapper))
 
 
 class _Reader:
-    """Reads a config by itself, and what is around it. All places that say the same must agree."""
+    """Reads a config and its wrapper. An id that occurs in several places must be the same."""
 
-    def __init__(self, readers: Compiler, foreign: Mapping[str, str], around: Around) -> None:
-        known = {alias: place for place in (*around.places, _WHOLE) for alias in (place, snake(place))}
-        self._around = around
+    def __init__(self, readers: Compiler, foreign: Mapping[str, str], wrapper: ConfigWrapper) -> None:
+        known = {alias: place for place in (*wrapper.places, _WHOLE) for alias in (place, snake(place))}
+        self._wrapper = wrapper
         self._beside = Leftovers(known, frozenset(), {})
-        self._outside = Leftovers(known, frozenset(), {}, around.foreign)
+        self._outside = Leftovers(known, frozenset(), {}, wrapper.foreign)
         self._alone = Leftovers(_OWN, frozenset(), {}, {**_INSIDE, **foreign})
-        self._held = Leftovers(_OWN, frozenset(), {}, {**_INSIDE, **around.foreign_inside})
+        self._held = Leftovers(_OWN, frozenset(), {}, {**_INSIDE, **wrapper.foreign_inside})
         self._inner = _read_inner(readers)
         self._places = {
             "taskId": TEXT,
             "name": IdMember(_name, names.A_CONFIG),
-            _ID: around.ids,
-            f"{_INNER}.id": around.ids,
+            _ID: wrapper.ids,
+            f"{_INNER}.id": wrapper.ids,
         }
 
     def __call__(self, value: object, config: pb.TaskPushNotificationConfig) -> None:
         if type(value) is not dict:
             raise TypeError
-        held = value.get(_WHOLE) if self._around.places else None
+        held = value.get(_WHOLE) if self._wrapper.places else None
         path, members = ("", self._beside) if held is None else (f".{_WHOLE}", self._outside)
         found, faults = members(value, None)
-        around, faults = read_places(found, self._around.places, faults)
+        wrapper, faults = read_places(found, self._wrapper.places, faults)
         own: JsonObject = {}
         try:
             own = self._own(value, self._alone, config) if held is None else self._own(held, self._held, config)
         except WRONG as error:
             faults = note(faults, path, "an object", held, error)
-        faults = _agree(config, around, own, path, faults)
+        faults = _agree(config, wrapper, own, path, faults)
         if faults:
             raise faults
 
@@ -204,20 +207,24 @@ def read_places(
 
 
 def _agree(
-    config: pb.TaskPushNotificationConfig, around: JsonObject, own: JsonObject, path: str, faults: Faults | None
+    config: pb.TaskPushNotificationConfig, wrapper: JsonObject, own: JsonObject, path: str, faults: Faults | None
 ) -> Faults | None:
-    """Fill in what is said of the config, in up to five places."""
+    """Set the ids of the config, which may be in up to five places."""
     name = own.get("name") or names.ConfigName()
-    tasks = {PATH: around.get(PATH), ".taskId": around.get("taskId"), f"{path}.taskId": own.get("taskId")}
-    ids = {QUERY: around.get(QUERY), f"{path}.{_INNER}.id": config.id, f"{path}.{_ID}": own.get(_ID)}
-    config.tenant = around.get("tenant", "")
-    config.task_id, faults = agreed(faults, {**tasks, f"{path}.name": name.task_id, ".parent": around.get("parent")})
-    config.id, faults = agreed(faults, {**ids, f"{path}.name": name.config_id, ".configId": around.get("configId")})
+    tasks = {PATH: wrapper.get(PATH), ".taskId": wrapper.get("taskId"), f"{path}.taskId": own.get("taskId")}
+    ids = {QUERY: wrapper.get(QUERY), f"{path}.{_INNER}.id": config.id, f"{path}.{_ID}": own.get(_ID)}
+    config.tenant = wrapper.get("tenant", "")
+    config.task_id, faults = check_same(
+        faults, {**tasks, f"{path}.name": name.task_id, ".parent": wrapper.get("parent")}
+    )
+    config.id, faults = check_same(
+        faults, {**ids, f"{path}.name": name.config_id, ".configId": wrapper.get("configId")}
+    )
     return faults
 
 
-def agreed(faults: Faults | None, told: Mapping[str, str | None]) -> tuple[str, Faults | None]:
-    """What is told at all of these places, if anywhere."""
+def check_same(faults: Faults | None, told: Mapping[str, str | None]) -> tuple[str, Faults | None]:
+    """Return the value that all filled places have; add a fault for each that differs."""
     first, text = next(((place, text) for place, text in told.items() if text), ("", ""))
     for place, other in told.items():
         if other and other != text:
@@ -243,4 +250,4 @@ def _read_inner(readers: Compiler) -> Function:
 
 
 UNNAMED: Final[Form] = Form(_write_inner, _read_inner)
-"""A config inside of a send, whose task is the message's."""
+"""A config in a send. Its task is that of the message."""

@@ -1,7 +1,7 @@
-"""Questions with an id, and parts of tools, in the members that some clients of 0.3 have for them (spec: XTRA-01).
+"""Input requests and tool parts in the extra members that some clients of 0.3 use (spec: XTRA-01).
 
-1.0 carries both under the name of an extension: in the metadata of a message, and as marked data. What clients send in
-their own members is always read. It is written for those who use it themselves.
+1.0 has both in an extension: in the metadata of a message, and as marked data. The extra members are always read. They
+are written only for clients that use them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Members of other versions and spellings in a body of 0.3 or the draft: refused, where ignoring them would lose them.
+"""Members of other versions and spellings that a body of 0.3 or the draft must not have, with the text of the error.
 
-All other members that nobody knows are ignored (spec: GEN-06, LRES-05, DRFT-02).
+Ignoring them would lose their values. Other unknown members are ignored (spec: GEN-06, LRES-05, DRFT-02).
 """
 
 from __future__ import annotations

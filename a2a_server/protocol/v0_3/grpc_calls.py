@@ -1,4 +1,4 @@
-"""The ten RPCs of 0.3 over gRPC: requests by resource names, and what stands behind each in 1.0.
+"""Translates the ten RPCs of 0.3 over gRPC, whose requests have resource names, to calls of 1.0.
 
 Serves LMAP, LGRP-01, LGRP-02, LGRP-04, CONF-22, CONF-31, TENA-03 and TENA-05.
 """
@@ -35,7 +35,7 @@ _A_CONFIG: Final = "tasks/{id}/pushNotificationConfigs/{config id}"
 def upgrade_send(legacy: v03.SendMessageRequest, options: LegacyOptions = LEGACY_DEFAULT) -> pb.SendMessageRequest:
     """Translate a send, whose push config gets a name."""
     request, found = pb.SendMessageRequest(), Found()
-    messages.upgrade_send_into(request, legacy, found, wait_unasked=options.wait_unasked)
+    messages.upgrade_send_into(request, legacy, found, waits_by_default=options.waits_by_default)
     if legacy.configuration.HasField("push_notification"):
         _check_new(legacy.configuration.push_notification, "configuration.push_notification.", found)
     _settle(found)
@@ -62,7 +62,7 @@ def upgrade_create_config(legacy: v03.CreateTaskPushNotificationConfigRequest) -
     configs.upgrade_config_into(config, own.push_notification_config)
     config.task_id = _read(legacy.parent, "parent", names.parent_of, "", found)
     if own.name:
-        name = _read(own.name, "config.name", names.unborn_config_of, _NOWHERE, found)
+        name = _read(own.name, "config.name", names.new_config_of, _NOWHERE, found)
         _agree(name.task_id, config.task_id, "config.name", found)
         config.id = _agree(name.config_id, config.id, "config.name", found)
     config.id = _agree(legacy.config_id, config.id, "config_id", found)
@@ -124,7 +124,7 @@ def _settle(found: Found) -> None:
 # -- RPCs
 
 
-class OldCall(NamedTuple):
+class OldRpc(NamedTuple):
     rpc: str
     """The RPC of 1.0."""
     request: Translate
@@ -171,21 +171,21 @@ def _in_create(legacy: v03.CreateTaskPushNotificationConfigRequest) -> Sequence[
 _config: Final = _plain(configs.downgrade_config)
 
 _CONFIG: Final = "TaskPushNotificationConfig"
-CALLS: Final[Mapping[str, OldCall]] = MappingProxyType(
+CALLS: Final[Mapping[str, OldRpc]] = MappingProxyType(
     {
-        "SendMessage": OldCall("SendMessage", upgrade_send, _answer, _in_send),
-        "SendStreamingMessage": OldCall("SendStreamingMessage", upgrade_send, None, _in_send),
-        "GetTask": OldCall("GetTask", _plain(upgrade_get), _task),
-        "CancelTask": OldCall("CancelTask", _by_task(pb.CancelTaskRequest), _task),
-        "TaskSubscription": OldCall("SubscribeToTask", _by_task(pb.SubscribeToTaskRequest), None),
-        f"Create{_CONFIG}": OldCall(f"Create{_CONFIG}", _plain(upgrade_create_config), _config, _in_create),
-        f"Get{_CONFIG}": OldCall(f"Get{_CONFIG}", _by_config(pb.GetTaskPushNotificationConfigRequest), _config),
-        f"List{_CONFIG}": OldCall(f"List{_CONFIG}s", _plain(_upgrade_list), _plain(configs.downgrade_configs)),
-        f"Delete{_CONFIG}": OldCall(
+        "SendMessage": OldRpc("SendMessage", upgrade_send, _answer, _in_send),
+        "SendStreamingMessage": OldRpc("SendStreamingMessage", upgrade_send, None, _in_send),
+        "GetTask": OldRpc("GetTask", _plain(upgrade_get), _task),
+        "CancelTask": OldRpc("CancelTask", _by_task(pb.CancelTaskRequest), _task),
+        "TaskSubscription": OldRpc("SubscribeToTask", _by_task(pb.SubscribeToTaskRequest), None),
+        f"Create{_CONFIG}": OldRpc(f"Create{_CONFIG}", _plain(upgrade_create_config), _config, _in_create),
+        f"Get{_CONFIG}": OldRpc(f"Get{_CONFIG}", _by_config(pb.GetTaskPushNotificationConfigRequest), _config),
+        f"List{_CONFIG}": OldRpc(f"List{_CONFIG}s", _plain(_upgrade_list), _plain(configs.downgrade_configs)),
+        f"Delete{_CONFIG}": OldRpc(
             f"Delete{_CONFIG}", _by_config(pb.DeleteTaskPushNotificationConfigRequest), _plain(lambda empty: empty)
         ),
         # 0.3 reads the card over RPC to see what only an authenticated caller may.
-        "GetAgentCard": OldCall("GetExtendedAgentCard", lambda *_: pb.GetExtendedAgentCardRequest(), cards.downgrade),
+        "GetAgentCard": OldRpc("GetExtendedAgentCard", lambda *_: pb.GetExtendedAgentCardRequest(), cards.downgrade),
     }
 )
 """By the name of the RPC of 0.3."""

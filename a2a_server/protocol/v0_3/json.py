@@ -36,9 +36,9 @@ from a2a_server.protocol.spellings import (
     snake,
 )
 from a2a_server.protocol.v0_3 import configs, kind, messages
+from a2a_server.protocol.v0_3.error_words import KIND_SENDS, RENAMED, Renames, Words, in_dialect, in_spelling, renamed
 from a2a_server.protocol.v0_3.foreign import IN_KIND, IN_PROTO, TENANT
 from a2a_server.protocol.v0_3.parts import Found
-from a2a_server.protocol.v0_3.words import KIND_SENDS, RENAMED, Renames, Words, renamed, spelled, told
 
 _SEND: Final = descriptor_of(v03.SendMessageRequest)
 _MEMO_BYTES: Final = 8 * 2**20
@@ -103,7 +103,7 @@ _UNWRAPPED: Final[Mapping[str, Form]] = {
     "a2a.v1.StreamResponse": kind.bare(v03.StreamResponse),
 }
 """Answers over JSON-RPC."""
-_WAITING: Final = kind.unasked(v03.SendMessageConfiguration, "blocking")
+_WAITING: Final = kind.blocking_form(v03.SendMessageConfiguration, "blocking")
 KINDS: Final[Mapping[str, Mapping[str, str | bool]]] = {
     "a2a.v1.Task": {"kind": "task"},
     "a2a.v1.Message": {"kind": "message"},
@@ -169,6 +169,7 @@ def proto_json(*, raw_files: bool = False, wait: bool = True) -> Spelling:
         enums={STATE: PROTO_STATES, ROLE: PROTO_ROLES, OLD_STATE: PROTO_STATES, OLD_ROLE: PROTO_ROLES},
         forms={
             "google.protobuf.Timestamp": TIME,
+            **kind.NESTED,
             "a2a.v1.PushNotificationConfig.id": configs.ID,
             "lf.a2a.v1.TaskPushNotificationConfig": configs.named(configs.by_name, TENANT, configs.IN_REST),
         },
@@ -220,7 +221,7 @@ def _spelling(dialect: Dialect, sent: Renames, *, wait: bool, raw_files: bool = 
     return Spelling(
         Codec(ending(last=False), memo_bytes=_MEMO_BYTES),
         Codec(ending(last=True), memo_bytes=_MEMO_BYTES_OF_LAST),
-        lambda field: spelled(renamed(field, sent), _SEND, dialect),
+        lambda field: in_spelling(renamed(field, sent), _SEND, dialect),
     )
 
 
@@ -238,9 +239,9 @@ def _send_reader(readers: Compiler, *, dialect: Dialect, wait: bool) -> Function
     def read(value: object, request: pb.SendMessageRequest) -> None:
         legacy, found = v03.SendMessageRequest(), Found()
         plain(value, legacy)
-        messages.upgrade_send_into(request, legacy, found, wait_unasked=wait)
+        messages.upgrade_send_into(request, legacy, found, waits_by_default=wait)
         if found:
-            raise told(found, _SEND, dialect)
+            raise in_dialect(found, _SEND, dialect)
         if legacy.HasField("configuration") and not legacy.configuration.history_length:
             _read_length(value, request)
 

@@ -1,4 +1,4 @@
-"""Messages, parts and answers as 0.3's JSON schema has them (LRPC-02, LRPC-03, LRPC-04, LRPC-08, LRES-08, CONF-56).
+"""Reads and writes messages, parts and answers in 0.3's JSON schema (LRPC-02, -03, -04, -08, LRES-08, CONF-56).
 
 Parts are told apart by `kind`, data needs no wrapper, and messages have a member for references to other tasks.
 """
@@ -10,6 +10,7 @@ from binascii import b2a_base64
 from collections.abc import Mapping
 from typing import Final
 
+from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_v0_3_pb2 as v03
@@ -17,10 +18,11 @@ from a2a_server.protocol.codec.compiler import Compiler, Function, has, which_of
 from a2a_server.protocol.codec.dialect import Form, descriptor_of
 from a2a_server.protocol.codec.faults import WRONG, Faults, complain, elements, faults_in, note
 from a2a_server.protocol.codec.scalars import octets
-from a2a_server.protocol.codec.wellknown import read_struct, write_struct
+from a2a_server.protocol.codec.wellknown import read_struct, read_value, write_struct
 from a2a_server.protocol.v0_3 import extras
 from a2a_server.protocol.v0_3.configs import JsonObject
 from a2a_server.protocol.v0_3.messages import put_references, take_references
+from a2a_server.protocol.v0_3.parts import VALUE, wrap_bare
 from a2a_server.protocol.v0_3.resource_names import text_of
 
 _PART: Final = descriptor_of(v03.Part)
@@ -62,10 +64,13 @@ def _part_reader(readers: Compiler) -> Function:
             extras.read_tool_part(value, part)
             return
         faults = faults_in(plain, value, part)
-        if kind is not None and not (type(kind) is str and kind in _CONTENTS and value.get(kind) is not None):
+        is_null = kind in (None, "data") and "data" in value and not any(value.get(it) is not None for it in _CONTENTS)
+        if not is_null and kind is not None and not (kind in _CONTENTS and value.get(kind) is not None):
             faults = _wrong_kind(kind, value, faults)
         if faults:
             raise faults
+        if is_null or part.HasField("data"):
+            wrap_bare(part, value)
 
     return read
 
@@ -95,7 +100,15 @@ def _tool_part_writer(writers: Compiler) -> Function:
 
 
 def _read_data(value: object, data: v03.DataPart) -> None:
-    read_struct(value, data.data)
+    _read_any(value, data.data)
+
+
+def _read_any(value: object, data: struct_pb2.Struct) -> None:
+    """Read an object, or any other value as it is when it has been wrapped; `wrap_bare` says so."""
+    if type(value) is dict:
+        read_struct(value, data)
+    else:
+        read_value(value, data.fields[VALUE])
 
 
 def _write_data(data: v03.DataPart) -> JsonObject:
@@ -112,6 +125,25 @@ PARTS: Final[Mapping[str, Form]] = {
     # 0.3's bytes field holds base64 text, which is what JSON has.
     "a2a.v1.FilePart.file_with_bytes": Form(lambda _: bytes.decode, lambda _: _bytes_as_text),
 }
+
+
+def _nested_reader(readers: Compiler) -> Function:
+    plain = readers.plain(_PART)
+
+    def read(value: object, part: v03.Part) -> None:
+        plain(value, part)
+        if part.HasField("data"):
+            assert type(value) is dict  # noqa: S101 - or plain had raised something else
+            wrap_bare(part, value["data"])
+
+    return read
+
+
+NESTED: Final[Mapping[str, Form]] = {
+    "a2a.v1.Part": Form(None, _nested_reader),
+    "a2a.v1.DataPart.data": Form(None, lambda _: _read_any),
+}
+"""Parts of the proto's spelling and the draft's, where data stands in a member of data."""
 TOOL_PARTS: Final = PARTS["a2a.v1.Part"]._replace(write=_tool_part_writer)
 """For clients that use parts of tools. Others see marked data."""
 
@@ -159,7 +191,7 @@ WITH_INPUT_REQUESTS: Final = MESSAGE._replace(write=lambda writers: extras.write
 """For clients that use input requests. Others see an extension in metadata."""
 
 
-def unasked(kind: type[Message], field: str) -> Form:
+def blocking_form(kind: type[Message], field: str) -> Form:
     """A configuration of which this field is true unless it says `blocking` (CONF-08)."""
 
     def reader(readers: Compiler) -> Function:

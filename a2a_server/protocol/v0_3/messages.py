@@ -30,7 +30,7 @@ _REFERENCES: Final = "referenceTaskIds"
 
 
 def upgrade_send_into(
-    request: pb.SendMessageRequest, legacy: v03.SendMessageRequest, found: Found, *, wait_unasked: bool
+    request: pb.SendMessageRequest, legacy: v03.SendMessageRequest, found: Found, *, waits_by_default: bool
 ) -> None:
     """Fill the empty `request`."""
     if legacy.HasField("request"):
@@ -38,7 +38,7 @@ def upgrade_send_into(
     configured = legacy.HasField("configuration")
     if configured:
         _upgrade_configuration(request, legacy.configuration)
-    if not (legacy.configuration.blocking if configured else wait_unasked):
+    if not (legacy.configuration.blocking if configured else waits_by_default):
         request.configuration.return_immediately = True
     if legacy.HasField("metadata"):
         request.metadata.CopyFrom(legacy.metadata)

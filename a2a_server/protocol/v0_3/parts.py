@@ -23,7 +23,8 @@ compatibility layer unwraps what is marked so, and marks what it wraps."""
 
 _MEDIA_TYPE: Final = "mediaType"
 _FILENAME: Final = "filename"
-_VALUE: Final = "value"
+VALUE: Final = "value"
+_KEPT: Final = {_MEDIA_TYPE: "media_type", _FILENAME: "filename"}
 
 Found = list[Violation]
 """What leaves nothing to map, in the spelling of the 0.3 proto, such as `request.content[0].file` (ERRS-05)."""
@@ -65,7 +66,7 @@ def _upgrade_data(part: pb.Part, data: v03.DataPart, field: str, found: Found) -
         found.append(Violation(_at(field, "data.data"), text))
     elif _is_wrapped(data.data, part.metadata):
         del part.metadata.fields[WRAPPED]
-        part.data.CopyFrom(data.data.fields[_VALUE])
+        part.data.CopyFrom(data.data.fields[VALUE])
     else:
         part.data.struct_value.CopyFrom(data.data)
 
@@ -75,53 +76,91 @@ def _at(field: str, inner: str) -> str:
 
 
 def _is_wrapped(data: struct_pb2.Struct, metadata: struct_pb2.Struct) -> bool:
-    if WRAPPED not in metadata.fields or not metadata.fields[WRAPPED].bool_value:
-        return False
-    return [*data.fields] == [_VALUE] and data.fields[_VALUE].WhichOneof("kind") != "struct_value"
+    return WRAPPED in metadata.fields and _would_wrap(metadata.fields[WRAPPED], data)
+
+
+def _would_wrap(mark: struct_pb2.Value, data: struct_pb2.Struct) -> bool:
+    return mark.bool_value and [*data.fields] == [VALUE] and data.fields[VALUE].WhichOneof("kind") != "struct_value"
+
+
+def wrap_bare(part: v03.Part, holder: Mapping[str, object]) -> None:
+    """Mark what was read from JSON, where `holder` had it as `data`, if it is no object (CONF-55). null is a value."""
+    if "data" in holder and type(value := holder["data"]) is not dict:
+        if value is None:
+            part.data.data.fields[VALUE].null_value = struct_pb2.NULL_VALUE
+        if mark := _mark(part):
+            part.metadata.fields[COMPAT].struct_value.CopyFrom(struct_pb2.Struct(fields={WRAPPED: mark}))
+
+
+def _mark(legacy: v03.Part) -> struct_pb2.Value | None:
+    """Mark data as wrapped, and return what stood in the mark's place."""
+    before = _unmark(legacy)
+    legacy.metadata.fields[WRAPPED].bool_value = True
+    return before
+
+
+def _unmark(legacy: v03.Part) -> struct_pb2.Value | None:
+    fields = legacy.metadata.fields
+    if WRAPPED not in fields:
+        return None
+    before = struct_pb2.Value()
+    before.CopyFrom(fields[WRAPPED])
+    del fields[WRAPPED]
+    return before
 
 
 def _restore(part: pb.Part, before: struct_pb2.Struct) -> None:
-    texts = _texts_of(part.metadata)
-    media_type = texts.get(_MEDIA_TYPE, "")
-    if texts and not _is_implied(part, media_type):
-        del part.metadata.fields[COMPAT]
-        part.media_type = media_type
-        part.filename = texts.get(_FILENAME, "")
-    if before.fields and not part.metadata.fields:  # all of it was ours
+    fields = part.metadata.fields
+    if COMPAT in fields and _is_kept(record := {**fields[COMPAT].struct_value.fields}, part):
+        if mark := record.pop(WRAPPED, None):
+            fields[WRAPPED].CopyFrom(mark)
+        for name, text in record.items():
+            setattr(part, _KEPT[name], text.string_value)
+        del fields[COMPAT]
+    if before.fields and not fields:  # all of it was ours
         part.ClearField("metadata")
 
 
-def _texts_of(metadata: struct_pb2.Struct) -> Mapping[str, str]:
-    """What `_keep` has left; nothing if the record looks any different."""
-    if COMPAT not in metadata.fields:
-        return {}
-    record = metadata.fields[COMPAT].struct_value.fields
-    texts = {name: value.string_value for name, value in record.items()}
-    return texts if all(name in {_MEDIA_TYPE, _FILENAME} and text for name, text in texts.items()) else {}
+def _is_kept(record: Mapping[str, struct_pb2.Value], part: pb.Part) -> bool:
+    """Whether `downgrade_into` has left this; not if the record looks any different."""
+    texts = {name: value.string_value for name, value in record.items() if name != WRAPPED}
+    if not record or not all(name in _KEPT and text for name, text in texts.items()):
+        return False
+    if _is_implied(part, texts.get(_MEDIA_TYPE, "")):
+        return False
+    return WRAPPED not in record or _is_displaced(record[WRAPPED], part)
+
+
+def _is_displaced(mark: struct_pb2.Value, part: pb.Part) -> bool:
+    if WRAPPED in part.metadata.fields or not part.HasField("data"):
+        return False
+    return part.data.WhichOneof("kind") != "struct_value" or _would_wrap(mark, part.data.struct_value)
 
 
 def downgrade_into(legacy: v03.Part, part: pb.Part, *, raw_files: bool) -> None:
     """Fill the empty `legacy`."""
     if part.HasField("metadata"):
         legacy.metadata.CopyFrom(part.metadata)
-    kind = part.WhichOneof("content")
+    kind, mark = part.WhichOneof("content"), None
     if kind == "text":
         legacy.text = part.text
     elif kind == "data":
-        _downgrade_data(legacy, part)
+        mark = _downgrade_data(legacy, part)
     elif kind is not None:
         _downgrade_file(legacy.file, part, raw_files=raw_files)
         return
-    if part.media_type or part.filename:
-        _keep(legacy, part)
+    if part.media_type or part.filename or mark:
+        _keep(legacy, part, mark)
 
 
-def _downgrade_data(legacy: v03.Part, part: pb.Part) -> None:
+def _downgrade_data(legacy: v03.Part, part: pb.Part) -> struct_pb2.Value | None:
+    """Return what stood in the place of the mark."""
     if part.data.WhichOneof("kind") == "struct_value":
         legacy.data.data.CopyFrom(part.data.struct_value)
-    else:
-        legacy.data.data.fields[_VALUE].CopyFrom(part.data)
-        legacy.metadata.fields[WRAPPED].bool_value = True
+        looks_wrapped = part.HasField("metadata") and _is_wrapped(part.data.struct_value, part.metadata)
+        return _unmark(legacy) if looks_wrapped else None
+    legacy.data.data.fields[VALUE].CopyFrom(part.data)
+    return _mark(legacy)
 
 
 def _downgrade_file(file: v03.FilePart, part: pb.Part, *, raw_files: bool) -> None:
@@ -133,12 +172,14 @@ def _downgrade_file(file: v03.FilePart, part: pb.Part, *, raw_files: bool) -> No
     file.name = part.filename
 
 
-def _keep(legacy: v03.Part, part: pb.Part) -> None:
+def _keep(legacy: v03.Part, part: pb.Part, mark: struct_pb2.Value | None) -> None:
     media_type = "" if _is_implied(part, part.media_type) else part.media_type
     record = struct_pb2.Struct()
     for name, text in ((_MEDIA_TYPE, media_type), (_FILENAME, part.filename)):
         if text:
             record.fields[name].string_value = text
+    if mark:
+        record.fields[WRAPPED].CopyFrom(mark)
     if record.fields:
         legacy.metadata.fields[COMPAT].struct_value.CopyFrom(record)
 

@@ -19,7 +19,7 @@ _TASK: Final = re.compile(r"tasks/([^/]+)", re.DOTALL).fullmatch
 _PARENT: Final = re.compile(r"(?:tasks/([^/]+)|tasks?/([^/]+)/pushNotificationConfigs)", re.DOTALL).fullmatch
 _CONFIG: Final = re.compile(r"tasks/([^/]+)/pushNotificationConfigs/([^/]+)", re.DOTALL).fullmatch
 # Who names a config that has no id yet writes none, and the official Python client writes Python's None.
-_UNBORN: Final = re.compile(r"tasks/([^/]+)/pushNotificationConfigs/(?:None)?", re.DOTALL).fullmatch
+_NEW_CONFIG: Final = re.compile(r"tasks/([^/]+)/pushNotificationConfigs/(?:None)?", re.DOTALL).fullmatch
 
 _TO_ENCODE: Final = re.compile(r"/|%(?=2[Ff]|25)").sub
 _ENCODED: Final = re.compile(r"%2[Ff]|%25").sub
@@ -55,9 +55,9 @@ def config_of(name: str) -> ConfigName:
     raise ValueError
 
 
-def unborn_config_of(name: str) -> ConfigName:
+def new_config_of(name: str) -> ConfigName:
     """The same of a config that may have yet to be given an id: then it is empty."""
-    if match := _UNBORN(name):
+    if match := _NEW_CONFIG(name):
         return ConfigName(_id(match[1]))
     return config_of(name)
 

@@ -21,19 +21,19 @@ import inspect
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from importlib import import_module
 from inspect import isasyncgenfunction
-from itertools import islice
 from typing import Any, Final, cast
 
 import grpc
 from google.protobuf.message import DecodeError
 
-from a2a_server.domain.scope import Shares
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason
 from a2a_server.protocol.options import SMALL
-from a2a_server.transport.grpc.servicer import Context, Handler, refuse_call
+from a2a_server.transport.grpc.servicer import Context, Handler
+from a2a_server.transport.grpc.unread_answers import UnreadAnswers
+from a2a_server.transport.grpc.waiting_calls import WaitingCalls, refuse
 from a2a_server.transport.grpc_options import GrpcOptions
 
 _CODES: Final = "1.0.1"
@@ -146,42 +146,43 @@ class Places:
     3. Calls of health and reflection take none of these: each of their methods has places of its own.
     """
 
-    def __init__(self, options: GrpcOptions) -> None:
+    def __init__(self, options: GrpcOptions, *, intercepted: bool = False) -> None:
         self._options = options
-        self._waiting: dict[Context, float] = {}
-        """Since when; the oldest stands first."""
+        self._writes = not intercepted  # interceptors see what is yielded
+        self.waiting = WaitingCalls(options)
+        self._few = min(self.waiting.few, options.max_concurrent_calls)
         self._services = _Calls(options.max_concurrent_calls)
-        self._farewells: set[asyncio.Task[None]] = set()
-        self._unread = Shares(options.max_unsent_bytes)  # a task that sends is done when the client has read
+        self.unread = UnreadAnswers(options.max_unsent_bytes)
 
     def bounded(self, handler: Handler, codes: ErrorCodes = _CODES, *, is_helper: bool = False) -> Handler:
         """The same handler with these bounds, which refuses calls when it raises an `A2AError`."""
         calls = _Calls(self._options.max_concurrent_streams) if is_helper else self._services
         methods = cast("Any", handler)
-        behavior = methods.stream_stream or methods.unary_stream or methods.unary_unary
+        behavior = methods.stream_stream or methods.stream_unary or methods.unary_stream or methods.unary_unary
         make = _STREAM if handler.response_streaming else _UNARY
         if isasyncgenfunction(behavior):
             behavior = self._streamed(behavior, calls, codes, many=handler.request_streaming)
         else:  # Health/Watch among them, which writes to the context
-            behavior = self._answered(behavior, calls, codes)
+            behavior = self._answered(behavior, calls, codes, many=handler.request_streaming)
         return cast("Handler", make(behavior, handler.request_deserializer, handler.response_serializer))
 
-    def _answered(self, handler: Any, calls: _Calls, codes: ErrorCodes) -> Any:  # noqa: ANN401 - gRPC's
-        async def handle(_: object, context: Context) -> object:
+    def _answered(self, handler: Any, calls: _Calls, codes: ErrorCodes, *, many: bool) -> Any:  # noqa: ANN401 - gRPC's
+        async def handle(requests: AsyncIterator[object], context: Context) -> object:
             answer: object = None
-            address = _address_of(context)
+            peer = context.peer()
+            address = _address_of(peer)
             try:
                 request = await self._message(context)
                 calls.take(address)
                 try:
-                    answer = await handler(request, context)
+                    answer = await handler(self._all(request, requests, context) if many else request, context)
                 finally:
                     calls.leave(address)
                 if isinstance(answer, bytes) and len(answer) > SMALL:
-                    _task().add_done_callback(self._hold(address, len(answer)))
+                    _task().add_done_callback(self.unread.hold(peer, len(answer)))  # it is done when gRPC is
             except A2AError as error:
                 answer = None  # while the refusal is sent
-                await _refuse(context, error, codes)
+                await refuse(context, error, codes)
             return answer
 
         return handle
@@ -189,96 +190,75 @@ class Places:
     def _streamed(self, handler: Any, calls: _Calls, codes: ErrorCodes, *, many: bool) -> Any:  # noqa: ANN401
         async def handle(requests: AsyncIterator[object], context: Context) -> AsyncIterator[object]:
             item: Any = None
-            task, address = _task(), _address_of(context)  # gRPC crashes when it is asked after the call
+            task, peer = _task(), context.peer()  # gRPC crashes when it is asked after the call
+            address = _address_of(peer)
             leave: Callable[[object], None] = lambda _: calls.leave(address)  # noqa: E731 - it has a type
             try:
                 request = await self._message(context)
                 calls.take(address)
                 task.add_done_callback(leave)  # when a call is canceled, nobody closes its generator in time
-                async with aclosing(handler(_all(request, requests) if many else request, context)) as items:
+                async with aclosing(
+                    handler(self._all(request, requests, context) if many else request, context)
+                ) as items:
                     async for item in items:
-                        is_large = isinstance(item, bytes) and len(item) > SMALL
-                        let_go = self._hold(address, len(item)) if is_large else None
-                        try:
+                        if not isinstance(item, bytes) or len(item) <= SMALL:
                             yield item
-                        finally:
-                            if let_go is not None:
+                        elif self._writes:
+                            await self.unread.write(context, item, peer)
+                        else:
+                            let_go = self.unread.hold(peer, len(item))
+                            try:
+                                yield item
+                            finally:
                                 let_go(task)
             except A2AError as error:
                 item = None  # as above
                 if task.remove_done_callback(leave):
                     leave(task)
-                await _refuse(context, error, codes)
+                await refuse(context, error, codes)
 
         return handle
 
-    def _hold(self, address: str, size: int) -> Callable[[object], None]:
-        """Count an answer as unread, and return what lets go of it. One alone always fits."""
-        memory = 2 * size  # gRPC keeps it, and so does Python
-        if self._unread.taken and memory > self._unread.room(address):
-            text = f"Clients leave too much unread: {self._unread.places} bytes (transport.max_unsent_bytes)."
-            raise A2AError(Reason.OVERLOADED, f"{text} Try again later.", retry_after=1)
-        self._unread.take(address, memory)
-        return lambda _: self._unread.leave(address, memory)
+    async def _all(self, first: object, rest: AsyncIterator[object], context: Context) -> AsyncIterator[object]:
+        later = self.waiting.later
+        _task().add_done_callback(lambda _: later.pop(context, None))  # as above
+        yield first
+        while True:
+            if len(later) >= self._few:
+                self.waiting.grow()
+            later[context] = time.monotonic()
+            try:
+                message = await anext(rest, None)
+            except Exception:
+                if not context.done():
+                    raise
+                return  # it has been ended for what it sends
+            finally:
+                later.pop(context, None)
+            if message is None:
+                return
+            yield message
 
     async def _message(self, context: Context) -> object:
-        if len(self._waiting) >= self._options.max_concurrent_calls:
-            self._make_room()
-        self._waiting[context] = time.monotonic()
+        waiting = self.waiting.since
+        if len(waiting) >= self._few:
+            self.waiting.grow()
+        waiting[context] = time.monotonic()
         try:
             message: object = await context.read()
         finally:
-            self._waiting.pop(context, None)
+            waiting.pop(context, None)
         if message is grpc.aio.EOF:
             raise A2AError(Reason.INVALID_PARAMS, "The call has no message.")
         return message
-
-    async def keep(self) -> None:
-        """End calls whose message does not come, for as long as this runs."""
-        patience = self._options.message_timeout
-        while True:
-            await asyncio.sleep(patience / 4)
-            line = time.monotonic() - patience
-            text = f"The message did not arrive within {patience:g} seconds."
-            for context in [context for context, since in self._waiting.items() if since < line]:
-                self._end(context, A2AError(Reason.REQUEST_TIMEOUT, text))
-
-    def _make_room(self) -> None:
-        """End the oldest calls without a message; several at once, so that this is not done for each new one."""
-        text = "The server has too many calls open that wait for their message."
-        for context in list(islice(self._waiting, len(self._waiting) // 8 + 1)):
-            self._end(context, A2AError(Reason.OVERLOADED, text, retry_after=1))
-
-    def _end(self, context: Context, error: A2AError) -> None:
-        del self._waiting[context]
-        farewell = asyncio.get_running_loop().create_task(_say_farewell(context, error))
-        self._farewells.add(farewell)
-        farewell.add_done_callback(self._farewells.discard)
 
 
 def _task() -> asyncio.Task[Any]:
     return cast("asyncio.Task[Any]", asyncio.current_task())
 
 
-def _address_of(context: Context) -> str:
-    return context.peer().rpartition(":")[0]
-
-
-async def _all(first: object, rest: AsyncIterator[object]) -> AsyncIterator[object]:
-    yield first
-    async for message in rest:
-        yield message
-
-
-async def _refuse(context: Context, error: A2AError, codes: ErrorCodes) -> None:
-    """Refuse a call, unless it has been ended meanwhile. The traceback would keep what may be large."""
-    if not context.done():
-        await refuse_call(context, error.with_traceback(None), codes)
-
-
-async def _say_farewell(context: Context, error: A2AError) -> None:
-    with suppress(Exception):  # the client may be gone, and abort raises by design
-        await _refuse(context, error, _CODES)
+def _address_of(peer: str) -> str:
+    return peer.rpartition(":")[0]
 
 
 def silence_broken_input() -> None:

@@ -8,10 +8,13 @@ safely: it works on a duplicate of the descriptor, so that the socket it has che
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
+import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,6 +24,12 @@ import structlog
 log = structlog.get_logger(__name__)
 
 _OPEN: Final = Path("/proc/self/fd")
+_RECEIVED: Final = slice(128, 136)
+"""Where Linux tells in `TCP_INFO` how many bytes have come: `tcpi_bytes_received`."""
+_WAITING: Final = slice(24, 28)
+"""Where it tells of a socket that listens how many connections wait to be accepted: `tcpi_unacked`."""
+_LOOKS_AT_QUEUE: Final = 100
+_SECONDS_BETWEEN_QUEUE_LOOKS: Final = 0.001
 _SECONDS_BETWEEN_LOOKS: Final = 1.0
 _SECONDS_BETWEEN_LINES: Final = 60.0
 
@@ -33,7 +42,7 @@ class Peers:
         self._most = most
         self._known: dict[str, str] = {}
         """The client's address of each socket that was there at the last look; empty for those of other ports."""
-        self._told: dict[str, float] = {}
+        self._told: dict[tuple[str, str], float] = {}
 
     async def keep(self) -> None:
         """Keep the bound for as long as this runs."""
@@ -62,21 +71,87 @@ class Peers:
                 counts[now[link]] += 1
                 if now[link] and counts[now[link]] > self._most:
                     copy.shutdown(socket.SHUT_RDWR)
-                    self._tell(now[link])
+                    self._tell("grpc.too_many_connections", now[link], most=self._most)
         self._known = now
 
     def _peer(self, copy: socket.socket) -> str:
         """Return the address of the client; empty if the socket is none of this port's connections."""
-        is_ours = copy.family in (socket.AF_INET, socket.AF_INET6) and copy.getsockname()[1] == self._port
         try:
-            return str(copy.getpeername()[0]) if is_ours else ""
+            return str(copy.getpeername()[0]) if _is_open(copy, self._port) else ""
         except OSError:  # it listens
             return ""
 
-    def _tell(self, address: str) -> None:
+    def cut(self, unread: Mapping[str, int]) -> None:
+        """Shut down the connections of clients, by gRPC's names for them, and say how much they have left unread."""
+        for copy in connections(self._port):
+            host, port = copy.getpeername()[:2]
+            host = host.removeprefix("::ffff:")
+            peer = f"ipv6:%5B{host}%5D:{port}" if ":" in host else f"ipv4:{host}:{port}"
+            if peer in unread:
+                with suppress(OSError):  # it has been closed meanwhile
+                    copy.shutdown(socket.SHUT_RDWR)
+                self._tell("grpc.answers_unread", host, bytes=unread[peer])
+
+    def _tell(self, event: str, address: str, **fields: int) -> None:
         """Say so, at most once a minute for each address."""
-        now = time.monotonic()
-        if now - self._told.get(address, -_SECONDS_BETWEEN_LINES) >= _SECONDS_BETWEEN_LINES:
+        now, told = time.monotonic(), (event, address)
+        if now - self._told.get(told, -_SECONDS_BETWEEN_LINES) >= _SECONDS_BETWEEN_LINES:
             self._told = {one: when for one, when in self._told.items() if now - when < _SECONDS_BETWEEN_LINES}
-            self._told[address] = now
-            log.warning("grpc.too_many_connections", peer=address, most=self._most)
+            self._told[told] = now
+            log.warning(event, peer=address, **fields)
+
+
+def bytes_from(port: int) -> Counter[int] | None:
+    """Return how much the connections of a port have brought, by the port of the client; None if nobody can tell."""
+    brought: Counter[int] = Counter()
+    try:
+        for copy in connections(port):
+            told = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.stop)
+            brought[copy.getpeername()[1]] += int.from_bytes(told[_RECEIVED], sys.byteorder)
+    except (OSError, AttributeError):  # another system, or no descriptor is left
+        return None
+    return brought
+
+
+def connections(port: int) -> Iterator[socket.socket]:
+    """Look at the connections of a port, one after another."""
+    return _sockets(lambda copy: _is_open(copy, port))
+
+
+def has_connections(port: int) -> bool:
+    """Whether a port has connections; no, where nobody can tell."""
+    return _OPEN.is_dir() and any(True for _ in connections(port))
+
+
+def stop_listening(port: int) -> None:
+    """Accept no more connections of a port. gRPC could do that alone by ending all calls of those it has."""
+    for copy in _sockets(lambda copy: _listens(copy, port)) if _OPEN.is_dir() else ():
+        for _ in range(_LOOKS_AT_QUEUE):
+            if not int.from_bytes(copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _WAITING.stop)[_WAITING]):
+                break
+            time.sleep(_SECONDS_BETWEEN_QUEUE_LOOKS)
+        copy.shutdown(socket.SHUT_RDWR)
+
+
+def _sockets(wanted: Callable[[socket.socket], bool]) -> Iterator[socket.socket]:
+    """Duplicate the sockets of this process that are wanted, one after another."""
+    for name in os.listdir(_OPEN):  # noqa: PTH208 - as above
+        try:
+            if not os.readlink(f"{_OPEN}/{name}").startswith("socket:"):  # noqa: PTH115 - as above
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as copy:
+                if wanted(copy):
+                    yield copy
+        except OSError as error:
+            if error.errno in {errno.EMFILE, errno.ENFILE}:
+                raise  # any other has been closed meanwhile, or listens
+
+
+def _listens(copy: socket.socket, port: int) -> bool:
+    return bool(copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)) and copy.getsockname()[1] == port
+
+
+def _is_open(copy: socket.socket, port: int) -> bool:
+    """Whether a socket is a connection of a port; an `OSError` says that it is none."""
+    inet = copy.family in {socket.AF_INET, socket.AF_INET6}
+    return inet and copy.getsockname()[1] == port and bool(copy.getpeername())

@@ -16,12 +16,12 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 from a2a_proto import a2a_pb2, a2a_v0_3_pb2, discovery_pb2
 from a2a_server.protocol.options import connection_bounds
 from a2a_server.transport.address import Address, StartError
-from a2a_server.transport.certificates import server_credentials
 from a2a_server.transport.grpc.accepting import Acceptor, Places, core_of, is_wrapped, silence_broken_input
-from a2a_server.transport.grpc.peers import Peers
+from a2a_server.transport.grpc.peers import Peers, has_connections, stop_listening
 from a2a_server.transport.grpc.servicer import Handler, Servicer
 from a2a_server.transport.grpc.servicer_v0_3 import CODES, LegacyServicer
-from a2a_server.transport.grpc_options import GrpcOptions, Tls
+from a2a_server.transport.grpc_options import GrpcOptions
+from a2a_server.transport.tls.files import TlsFiles
 
 SERVICES = (a2a_pb2.DESCRIPTOR.services_by_name["A2AService"], discovery_pb2.DESCRIPTOR.services_by_name["Discovery"])
 LEGACY = a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"]
@@ -32,38 +32,52 @@ _KEYS = "gRPC knows keys of RSA, of ECDSA on P-256, P-384 and P-521, and Ed25519
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 _SECONDS_BETWEEN_PROBES = 1.0
+_LEAST_PATIENCE = 5.0
+"""After how many seconds at the earliest a client loses its connection that leaves an answer unread."""
 
 
 class GrpcDoor:
     """One listening gRPC server."""
 
-    def __init__(self, options: GrpcOptions, tls: Tls, interceptors: Sequence[grpc.aio.ServerInterceptor] = ()) -> None:
+    def __init__(
+        self,
+        options: GrpcOptions,
+        tls: TlsFiles | None = None,
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+        *,
+        shared: bool = False,
+    ) -> None:
+        """With `shared`, other processes listen on the same port, and the kernel spreads connections over them."""
         self._intercepted = bool(interceptors) or is_wrapped()
         silence_broken_input()
         self._server = grpc.aio.server(
             interceptors=list(interceptors),
-            options=channel_arguments(options),
+            options=[
+                *channel_arguments(options),
+                ("grpc.so_reuseport", int(shared)),  # or a second server would share the port in silence (CONF-73)
+            ],
         )
+        self._shared = shared
         self._options = options
         self._tls = tls
         self._health = health.aio.HealthServicer()
         self._served: tuple[str, ...] = ()
-        self._places = Places(options)
+        self._places = Places(options, intercepted=self._intercepted)
         self._watches: list[asyncio.Task[None]] = []
 
     def listen(self, address: Address) -> Address:
         """Take the port, so that it is known before the card is written; calls wait until `serve`."""
-        if address.port:
+        if address.port and not self._shared:
             address.check_free("grpc")
         try:
-            if not self._tls.cert:
+            if self._tls is None:
                 self._port = self._server.add_insecure_port(str(address))
             else:
-                self._port = self._server.add_secure_port(str(address), server_credentials(self._tls))
+                self._port = self._server.add_secure_port(str(address), self._tls.grpc_credentials())
             return Address(address.host, self._port)
         except RuntimeError:
             # The files are sound and fit together; gRPC's choice of algorithms is smaller than other people's.
-            tls = f" with the certificate {self._tls.cert!r} (tls.cert); {_KEYS}" if self._tls.cert else ""
+            tls = f" with the certificate {self._tls.tls.cert!r} (tls.cert); {_KEYS}" if self._tls is not None else ""
             raise StartError(f"grpc: cannot listen on {address}{tls}") from None
 
     async def serve(
@@ -87,7 +101,10 @@ class GrpcDoor:
             acceptor.start()
         options = self._options
         peers = Peers(self._port, connection_bounds(options.connections, options.connections_per_client)[1])
-        self._watches = [asyncio.create_task(watch.keep(), name="grpc bounds") for watch in (peers, self._places)]
+        patience = max(2 * servicer.pipeline.streams.write_timeout, _LEAST_PATIENCE)
+        waiting, unread = self._places.waiting, self._places.unread
+        watches = peers.keep(), waiting.keep(self._port, servicer.caller), unread.keep(peers, patience)
+        self._watches = [asyncio.create_task(watch, name="grpc bounds") for watch in watches]
         self._served = ("", *names)
         await self._tell_health(serves=True)
 
@@ -122,6 +139,14 @@ class GrpcDoor:
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN_PROBES)
             await self._tell_health(serves=await ready())
+
+    async def leave(self) -> None:
+        """Accept no more connections. Those that are open go on until they reach their age."""
+        await asyncio.to_thread(stop_listening, self._port)
+
+    async def is_connected(self) -> bool:
+        """Whether any connection is open."""
+        return await asyncio.to_thread(has_connections, self._port)
 
     async def refuse_health(self) -> None:
         """Tell load balancers to use another server. Calls may still arrive until they do."""
@@ -160,7 +185,6 @@ class _Registered:
 def channel_arguments(options: GrpcOptions) -> list[tuple[str, Any]]:
     """The options in the spelling of gRPC's core."""
     arguments: list[tuple[str, Any]] = [
-        ("grpc.so_reuseport", 0),  # or a second server would share the port in silence (CONF-73)
         ("grpc.max_receive_message_length", options.max_message_bytes),
         ("grpc.max_send_message_length", -1),  # what agents produce is bounded elsewhere
         ("grpc.max_metadata_size", options.max_metadata_bytes),

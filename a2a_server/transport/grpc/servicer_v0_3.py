@@ -15,26 +15,26 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.call import Ending, Entries
+from a2a_server.operations.call import Entries, FinalEntries
 from a2a_server.operations.rpc.subscribe import TaskOverError
 from a2a_server.ports.authenticator import Credentials
-from a2a_server.protocol.errors import A2AError, ErrorCodes
+from a2a_server.protocol.errors import RATE_HEADERS, A2AError, ErrorCodes
 from a2a_server.protocol.names import EXTENSIONS, LEGACY, OLD_EXTENSIONS, SCHEMES
 from a2a_server.protocol.options import LEGACY_DEFAULT, LegacyOptions
-from a2a_server.protocol.v0_3.grpc_calls import CALLS, OldCall, Translate, refuse_tenant
+from a2a_server.protocol.v0_3.error_words import for_grpc_client, with_sdk_name
+from a2a_server.protocol.v0_3.grpc_calls import CALLS, OldRpc, Translate, refuse_tenant
 from a2a_server.protocol.v0_3.messages import Downgrade
-from a2a_server.protocol.v0_3.words import named, respell
 from a2a_server.transport.grpc.servicer import (
     Context,
     Handler,
     Streaming,
     Unary,
+    credentials_of,
     cutter,
     handlers_of,
     metadata_of,
-    peer_names_of,
 )
-from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply
+from a2a_server.transport.pipeline import Pipeline, ReplyMetadata, UnaryReply, in_metadata
 
 CODES: Final[ErrorCodes] = "1.0.0"
 """0.3 has no column of its own; these are the first numbers that were ever published for its errors (CONF-01)."""
@@ -51,7 +51,8 @@ class Asked(NamedTuple):
 
     def answer(self, metadata: ReplyMetadata) -> ReplyMetadata:
         """What was activated, under the names by which it was asked for."""
-        return tuple((spelling, value) for _, value in metadata for spelling in self.spellings)
+        told = [([name] if name in RATE_HEADERS else self.spellings, value) for name, value in metadata]
+        return tuple((spelling, value) for spellings, value in told for spelling in spellings)
 
 
 class Retellings:
@@ -67,7 +68,7 @@ class Retellings:
 
     def of(self, entries: Entries) -> Sequence[bytes]:
         if entries is not self._entries:
-            last = len(entries) if isinstance(entries, Ending) else 0
+            last = len(entries) if isinstance(entries, FinalEntries) else 0
             wires = [self._wire(entry.wire, last=number == last) for number, entry in enumerate(entries, 1)]
             self._entries, self._wires = entries, wires
         return self._wires
@@ -80,12 +81,10 @@ class Retellings:
 class LegacyServicer:
     """Makes gRPC handlers that lead into the pipeline, and speak 0.3 outside."""
 
-    def __init__(
-        self, pipeline: Pipeline, options: LegacyOptions = LEGACY_DEFAULT, *, peer_names: bool = False
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, options: LegacyOptions = LEGACY_DEFAULT, *, mutual: bool = False) -> None:
         self._pipeline = pipeline
         self._options = options
-        self._peer_names = peer_names
+        self._mutual = mutual
         self._retellings = Retellings(options)
 
     def handlers(self, service: ServiceDescriptor) -> Mapping[str, Handler]:
@@ -102,17 +101,19 @@ class LegacyServicer:
                 reply = await ask(call, asked)
                 answer = downgrade(reply.message, self._options)
             except A2AError as error:
-                raise named(respell(error, call.rpc), call.rpc) from None
+                raise with_sdk_name(for_grpc_client(error, call.rpc), call.rpc) from None
             if metadata := asked.answer(reply.metadata):
                 await context.send_initial_metadata(metadata)
+            if reply.headers:
+                context.set_trailing_metadata(in_metadata(reply.headers))
             return answer.SerializeToString()
 
         return handle
 
-    async def _ask(self, call: OldCall, asked: Asked) -> UnaryReply:
+    async def _ask(self, call: OldRpc, asked: Asked) -> UnaryReply:
         return await self._pipeline.unary(call.rpc, asked.request, asked.credentials, spoken=LEGACY)
 
-    async def _whole_list(self, call: OldCall, asked: Asked) -> UnaryReply:
+    async def _whole_list(self, call: OldRpc, asked: Asked) -> UnaryReply:
         """Follow the pages, unless the client wants them."""
         wanted = cast("pb.ListTaskPushNotificationConfigsRequest", asked.request)
         if wanted.page_size:
@@ -125,7 +126,7 @@ class LegacyServicer:
             whole.configs.extend(page.configs)
             wanted.page_token = page.next_page_token
             more = bool(page.next_page_token)
-        return UnaryReply(whole, b"", type(whole), reply.metadata)
+        return UnaryReply(whole, b"", type(whole), reply.metadata, reply.headers)
 
     def _streaming(self, method: MethodDescriptor) -> Streaming:
         call = CALLS[method.name]
@@ -137,11 +138,11 @@ class LegacyServicer:
                     async for item in items:
                         yield item
             except A2AError as error:
-                raise named(respell(error, call.rpc), call.rpc) from None
+                raise with_sdk_name(for_grpc_client(error, call.rpc), call.rpc) from None
 
         return handle
 
-    async def _items(self, call: OldCall, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
+    async def _items(self, call: OldRpc, asked: Asked, context: Context) -> AsyncGenerator[bytes, None]:
         stream = await self._pipeline.stream(call.rpc, asked.request, asked.credentials, spoken=LEGACY)
         place, metadata = stream.place, asked.answer(stream.metadata)
         place.cut = cutter(context, place, CODES)
@@ -166,7 +167,7 @@ class LegacyServicer:
 
     async def _asked(self, method: MethodDescriptor, raw: bytes, context: Context) -> Asked:
         metadata, call = metadata_of(context), CALLS[method.name]
-        credentials = Credentials(metadata, peer_names_of(context) if self._peer_names else ())
+        credentials = credentials_of(metadata, context, mutual=self._mutual)
         legacy = await self._pipeline.read(call.rpc, GetMessageClass(method.input_type), raw, credentials)
         refuse_tenant(legacy)
         spellings = [name for name in (OLD_EXTENSIONS, EXTENSIONS) if name in metadata]

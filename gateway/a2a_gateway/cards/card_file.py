@@ -1,4 +1,4 @@
-"""A public card from a file, for upstreams that do not serve theirs over gRPC (spec: DOOR-01, CARD-01)."""
+"""Reads the public card from a file, for upstreams that do not serve it over gRPC (spec: DOOR-01, CARD-01)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class CardFileError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class WithCard:
-    """An upstream whose public card comes from elsewhere."""
+class UpstreamWithCard:
+    """An upstream whose public card comes from a file."""
 
     upstream: Upstream
     card: pb.AgentCard
@@ -49,32 +49,32 @@ class WithCard:
         return await self.upstream.ready()
 
 
-def read_card(path: str) -> pb.AgentCard:
-    """Read a card in ProtoJSON. It may have members of 0.3 too; the gateway adds the interfaces."""
+def read_card(path: str, setting: str = "gateway.card") -> pb.AgentCard:
+    """Read a card in ProtoJSON. It may have members of 0.3 too; the interfaces are added later."""
     try:
         written = loads(Path(path).read_bytes())
         card = V1.decode(written, pb.AgentCard)
     except OSError as error:
-        raise CardFileError(f"gateway.card: cannot read {path!r}: {error.strerror}") from None
+        raise CardFileError(f"{setting}: cannot read {path!r}: {error.strerror}") from None
     except A2AError as error:
-        raise CardFileError(f"gateway.card: {path!r} is no agent card: {error.message}") from None
-    assert isinstance(written, dict)  # noqa: S101 - or it could not have been decoded
-    _check(path, written)
+        raise CardFileError(f"{setting}: {path!r} is no agent card: {error.message}") from None
+    assert isinstance(written, dict)  # noqa: S101 - otherwise decoding would have failed
+    _check(path, setting, written)
     return card
 
 
-def _check(path: str, written: CardMembers) -> None:
-    """Refuse a card that lacks members; log unknown ones, which may be misspelt or from a later version."""
+def _check(path: str, setting: str, written: CardMembers) -> None:
+    """Refuse a card that lacks required members; log unknown ones, which may be misspelt or from a later version."""
     unknown = sorted(written.keys() - _MEMBERS)
     if missing := [member for member in _missing(_CARD, written) if member != "supportedInterfaces"]:
         strange = f"; cards have no member {', '.join(unknown)}" if unknown else ""
-        raise CardFileError(f"gateway.card: {path!r} is no agent card: it lacks {', '.join(missing)}{strange}")
+        raise CardFileError(f"{setting}: {path!r} is no agent card: it lacks {', '.join(missing)}{strange}")
     if unknown:
-        log.warning("gateway.card_members_unknown", card=path, members=unknown)
+        log.warning("gateway.card_members_unknown", setting=setting, card=path, members=unknown)
 
 
 def _missing(kind: Descriptor, written: CardMembers, prefix: str = "") -> Iterator[str]:
-    """Yield the paths of missing required members, at any depth. An empty list is not missing."""
+    """Yield the paths of missing required members, at any depth. An empty list counts as present."""
     for field in kind.fields:
         place, value = prefix + json_name(field), written.get(json_name(field), written.get(field.name))
         if value is None:
@@ -86,7 +86,7 @@ def _missing(kind: Descriptor, written: CardMembers, prefix: str = "") -> Iterat
 
 
 def _inside(field: FieldDescriptor, value: Any) -> Iterator[tuple[Descriptor, CardMembers, str]]:  # noqa: ANN401 - JSON
-    """Yield the messages in a field and the path to each; free-form values hold none."""
+    """Yield the messages in a field and the path to each. Free-form values contain none."""
     entry = map_entry(field)
     kind = entry[1].message_type if entry is not None else field.message_type
     if kind is None or kind.full_name.startswith("google."):
@@ -106,4 +106,4 @@ _MEMBERS: Final = frozenset(
     for field in kind.fields
     for name in (json_name(field), field.name)
 )
-"""The members of both versions, since cards of either version occur."""
+"""The members of 1.0 and 0.3, because the file may be in either version."""

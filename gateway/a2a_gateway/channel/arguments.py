@@ -1,4 +1,4 @@
-"""The options for the upstream, in the form that grpc.aio wants (spec: DOOR-01)."""
+"""Turns the options for the upstream into credentials and channel arguments of grpc.aio (spec: DOOR-01)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import grpc
 from a2a_server.protocol.options import ChannelOptions
 
 
-class UnusableOptions(Exception):  # noqa: N818 - a verdict, not a malfunction
-    """The upstream cannot be called as it is configured; the message is for the operator."""
+class UnusableOptions(Exception):  # noqa: N818 - says what is wrong with the options
+    """The upstream cannot be called with these options. The message is for the operator."""
 
 
 def credentials_of(options: ChannelOptions) -> grpc.ChannelCredentials | None:
-    """Read the PEM files, which whoever has read the settings has checked; None without TLS."""
+    """Read the PEM files, which were checked with the settings; None without TLS."""
     if not options.secure:
         return None
     pems = (Path(path).read_bytes() if path else None for path in (options.ca, options.key, options.cert))
@@ -56,5 +56,5 @@ def _ms(seconds: float) -> int:
 
 _LARGEST_METADATA = 64 * 1024
 _WINDOW = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 64 * 1024)]
-"""How much a stream may buffer before its reader asks for it. gRPC's default grows to megabytes to be fast over long
-distances; but readers of streams may stop reading, and the buffers of a thousand of them must be bounded."""
+"""How much of a stream gRPC buffers before its reader asks for it. By default the buffer grows to megabytes, for speed
+over long distances. But readers may stop reading, and the buffers of a thousand streams must be bounded."""

@@ -1,4 +1,4 @@
-"""What a failed gRPC call means: for the client, for the log, and whether to try again.
+"""Turns the failure of a gRPC call into an error for the client and a line in the log, and knows when to try again.
 
 Serves DOOR-01, DOOR-07, GRPC-04, ERRS-06, ERRS-07 and IDEM-01.
 """
@@ -28,51 +28,51 @@ _INFO: Final = ErrorInfo.DESCRIPTOR.full_name
 _LONGEST_TEXT: Final = 1000
 _LONGEST_REASON: Final = 300
 
-ABSENT = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
+NO_ANSWER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED})
 """The codes that gRPC itself reports when the upstream does not answer."""
 
 
-def refusal_of(
+def client_error(
     error: grpc.aio.AioRpcError, seconds: float | None, told: Callable[[MetadataPairs], MetadataPairs] = tuple
 ) -> A2AError | StatusError:
     """Turn a gRPC error into one for the client.
 
-    `seconds` is the timeout of the call; `told` picks the metadata that the client should see.
+    `seconds` is the timeout of the call; `told` chooses the metadata that the client gets.
     """
     trailers = [pair for pair in pairs(error.trailing_metadata()) if pair[0] != STATUS_DETAILS]
     metadata = told(pairs(error.initial_metadata()))
-    status = _detailed(error)
-    if status is None and (own := _own(error, seconds)) is not None:
-        return StatusError(status_of(own), trailers, metadata) if trailers or metadata else own
+    status = _sent_status(error)
+    if status is None and (reworded := _for_grpc_error(error, seconds)) is not None:
+        return StatusError(status_of(reworded), trailers, metadata) if trailers or metadata else reworded
     said = status or status_pb2.Status(code=error.code().value[0], message=error.details() or "")
-    return StatusError(_discreet(said), trailers, metadata)
+    return StatusError(_hide_text(said), trailers, metadata)
 
 
-def _own(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | None:
-    """Reword errors that gRPC itself reports, at this end or the upstream's, for the client."""
+def _for_grpc_error(error: grpc.aio.AioRpcError, seconds: float | None) -> A2AError | None:
+    """Reword an error that gRPC itself reports, on this side or the upstream's; None for other errors."""
     code, text = error.code(), error.details() or ""
     if code is grpc.StatusCode.UNAVAILABLE:
-        return away()  # gRPC's own text names the addresses that it has tried
+        return unreachable()  # gRPC's own text names the addresses that it has tried
     if code is grpc.StatusCode.DEADLINE_EXCEEDED and seconds is not None:
         return deadline_exceeded(seconds)
     return _too_large(text) if code is grpc.StatusCode.RESOURCE_EXHAUSTED else None
 
 
 def _too_large(text: str) -> A2AError | None:
-    """Tell by gRPC's text what was too large, and whether that was found at this end of the call."""
+    """Find out from gRPC's text what was too large, and which side has refused it."""
     if "message larger than max" in text:
         if "CLIENT: " in text:
-            return A2AError(Reason.INTERNAL, "The answer is larger than this gateway takes.")
-        return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server takes.")
+            return A2AError(Reason.INTERNAL, "The answer is larger than this gateway accepts.")
+        return A2AError(Reason.BODY_TOO_LARGE, "The request is larger than the agent's server accepts.")
     if "metadata size exceeds" in text:
         if text.startswith("Stream removed"):
-            return A2AError(Reason.INTERNAL, "The answer's metadata is more than this gateway takes.")
-        return A2AError(Reason.HEADERS_TOO_LARGE, "The headers are more than the agent's server takes.")
+            return A2AError(Reason.INTERNAL, "The answer's metadata is larger than this gateway accepts.")
+        return A2AError(Reason.HEADERS_TOO_LARGE, "The headers are larger than the agent's server accepts.")
     return None
 
 
-def _discreet(status: status_pb2.Status) -> status_pb2.Status:
-    """Log an unexpected error and hide its text: servers often put the text of an exception there."""
+def _hide_text(status: status_pb2.Status) -> status_pb2.Status:
+    """Log an unexpected error and hide its text, because servers often put the text of an exception there."""
     if status.code not in _FAILED or any(packed.TypeName() == _INFO for packed in status.details):
         return status
     incident = secrets.token_hex(8)
@@ -82,21 +82,21 @@ def _discreet(status: status_pb2.Status) -> status_pb2.Status:
 
 
 def is_answer(error: grpc.aio.AioRpcError) -> bool:
-    """Whether the upstream itself has answered. Errors that gRPC reports at this end have no details."""
-    return error.code() not in ABSENT or _detailed(error) is not None
+    """Whether the upstream itself has answered. Errors that gRPC reports on this side have no details."""
+    return error.code() not in NO_ANSWER or _sent_status(error) is not None
 
 
-def away() -> A2AError:
-    """No server answers, or none that serves."""
+def unreachable() -> A2AError:
+    """Return the error for an upstream that does not answer."""
     return A2AError(Reason.UNAVAILABLE, "The agent's server cannot be reached now.", retry_after=1)
 
 
-def garbled(kind: str) -> A2AError:
-    """The upstream has sent something that is not in the protocol."""
+def malformed(kind: str) -> A2AError:
+    """Return the error for an answer that is not well-formed."""
     return A2AError(Reason.INTERNAL, f"The agent's server did not answer with a well-formed {kind}.")
 
 
-def _detailed(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
+def _sent_status(error: grpc.aio.AioRpcError) -> status_pb2.Status | None:
     packed = next((value for name, value in pairs(error.trailing_metadata()) if name == STATUS_DETAILS), None)
     try:
         status = status_pb2.Status.FromString(packed) if isinstance(packed, bytes) else None
@@ -111,26 +111,26 @@ def pairs(metadata: grpc.aio.Metadata | None) -> MetadataPairs:
 
 @dataclass(slots=True, eq=False)
 class Reachability:
-    """Logs when one address becomes unreachable, and when it is back: once per change.
+    """Logs once when an address becomes unreachable, and once when it answers again.
 
-    This is for the operator. Clients see neither the address nor gRPC's reason.
+    The log is for the operator. Clients see neither the address nor gRPC's reason.
     """
 
     _address: str
-    _away: bool = False
+    _is_away: bool = False
 
     def answered(self) -> None:
-        if self._away:
-            self._away = False
+        if self._is_away:
+            self._is_away = False
             log.warning("upstream.back", address=self._address)
 
     def lost(self, reason: str) -> None:
-        if not self._away:
-            self._away = True
+        if not self._is_away:
+            self._is_away = True
             log.warning("upstream.unavailable", address=self._address, reason=reason[:_LONGEST_REASON])
 
     def failed(self, error: grpc.aio.AioRpcError) -> None:
-        """Tell a call that was not answered from one that was refused or took too long."""
+        """Note the failure of a call. Only UNAVAILABLE from gRPC itself means that the address is unreachable."""
         if is_answer(error):
             self.answered()
         elif error.code() is grpc.StatusCode.UNAVAILABLE:
@@ -142,7 +142,7 @@ FIRST_PAUSE = 0.05
 
 
 def pauses(attempts: int) -> Iterator[float]:
-    """Yield the pause after each attempt; 0 after the last. Random, so that callers do not all return at once."""
+    """Yield the pause after each attempt; 0 after the last. It is random, so that callers do not all return at once."""
     for number in range(attempts - 1):
         yield FIRST_PAUSE * 2**number * random.uniform(0.8, 1.2)  # noqa: S311 - only to spread
     yield 0.0

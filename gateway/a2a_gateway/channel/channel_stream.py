@@ -1,4 +1,4 @@
-"""A streaming call over a channel: begin it, repeat it while that is safe, read its items (spec: STRM, RPLY-05)."""
+"""Makes a streaming call over a channel, repeats it while that is safe, and reads its items (spec: STRM, RPLY-05)."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ import grpc
 from google.protobuf.descriptor import MethodDescriptor
 from grpc import ChannelConnectivity as State
 
-from a2a_gateway.channel.call_failures import Reachability, away, pairs, pauses, refusal_of
+from a2a_gateway.channel.call_failures import Reachability, client_error, pairs, pauses, unreachable
 from a2a_gateway.channel.endings import BatchReader, EndCheck
 from a2a_gateway.channel.endpoints import ChannelConnection, Endpoint, Endpoints
 from a2a_gateway.channel.event_numbers import EventNumbers, NumberedItem
-from a2a_gateway.upstream import MetadataPairs, is_read
+from a2a_gateway.upstream import MessageStream, MetadataPairs, is_read
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions
 
-QUEUE = 1.0
+ACCEPT_SECONDS = 1.0
 """A connection that has not accepted a call for this many seconds counts as full."""
 
-HEADSTART = 0.25
+REFUSAL_SECONDS = 0.25
 """How many seconds an upstream has to refuse a cursor before the stream counts as begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamRequest:
-    """What a streaming call asks for."""
+    """The request of a streaming call."""
 
     method: MethodDescriptor
     message: bytes
     metadata: MetadataPairs
     timeout: float | None
-    """How many seconds the client allows in all."""
+    """How many seconds the client allows for the whole call."""
     deadline: float | None
-    """When they end, by the monotonic clock."""
+    """When these seconds end, on the monotonic clock."""
+    rest: MessageStream | None = None
+    """The messages that follow, if the method takes a stream of them."""
 
     @property
     def left(self) -> float | None:
@@ -47,10 +49,11 @@ class StreamRequest:
 
 @dataclass(slots=True, eq=False)
 class StreamAttempt:
-    """One attempt to begin a stream, and the room it takes on a connection. Its creator closes it.
+    """One attempt to begin a stream. It counts as a call on its connection until its creator closes it.
 
-    While a connection has as many calls as the server allows, gRPC lets further calls wait silently. It does report
-    when the headers of a call have been sent. The request follows them, so before that the call can go elsewhere.
+    While a connection has as many calls as the server allows, gRPC lets further calls wait silently. But it reports
+    when the headers of a call have been sent. Until then the request is not sent, and the call can use another
+    connection.
     """
 
     _endpoints: Endpoints
@@ -59,64 +62,65 @@ class StreamAttempt:
     sent: bool = False
     """Whether the upstream may have received the request."""
     _connection: ChannelConnection | None = None
-    _taken: bool = False
+    _accepted: bool = False
     reachability: Reachability = field(init=False)
-    """Of the address that is called."""
+    """The reachability of the address that is called."""
 
     async def begin(self, request: StreamRequest) -> Any:  # noqa: ANN401 - grpc's type wants messages
         """Return the call once the upstream has accepted it."""
         end = time.monotonic() + self._patience
-        while not await self._offer(request, end):
+        while not await self._try_connection(request, end):
             self.close()
         return self.call
 
-    async def _offer(self, request: StreamRequest, end: float) -> bool:
+    async def _try_connection(self, request: StreamRequest, end: float) -> bool:
         soon = end if request.deadline is None else min(end, request.deadline)
         endpoint, connection = await self._endpoints.connection("streams", soon - time.monotonic())
         connection.calls += 1
         self._connection, self.reachability = connection, endpoint.reachability
         self.call = connection.streaming(request.method)(timeout=request.left, metadata=request.metadata)
-        if not await self._is_taken(endpoint, connection, end):
+        if not await self._is_accepted(endpoint, connection, end):
             return False
-        connection.taken += 1
-        self._taken = True
-        return await self._send(request.message)
+        connection.accepted += 1
+        self._accepted = True
+        return await self._send(request)
 
-    async def _is_taken(self, endpoint: Endpoint, connection: ChannelConnection, end: float) -> bool:
-        """Wait until the upstream accepts the call; False = try another connection."""
+    async def _is_accepted(self, endpoint: Endpoint, connection: ChannelConnection, end: float) -> bool:
+        """Wait until the upstream accepts the call; False if another connection should be tried."""
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(max(end - time.monotonic(), 0), QUEUE)):
+                async with asyncio.timeout(min(max(end - time.monotonic(), 0), ACCEPT_SECONDS)):
                     await self.call.wait_for_connection()
                     return True
             connected = connection.state() is State.READY
-            if connected and connection.taken:
-                endpoint.capacity.learn(connection.taken)
+            if connected and connection.accepted:
+                endpoint.capacity.learn(connection.accepted)
             if time.monotonic() >= end:
                 if connected:
-                    text = "The agent's server takes no more streams now."
+                    text = "The agent's server accepts no more streams now."
                     raise A2AError(Reason.UNAVAILABLE, text, retry_after=1)
                 endpoint.reachability.lost("no connection in time")
-                raise away()
+                raise unreachable()
             if connected:
                 return False
 
-    async def _send(self, message: bytes) -> bool:
-        """Send the request; False = the call ended without it and may be repeated.
+    async def _send(self, request: StreamRequest) -> bool:
+        """Send the request; False if the call ended before, and may be repeated.
 
-        A call that has ended for another reason reports that to its reader.
+        If the call ended for another reason, its reader gets that error.
         """
         self.sent = True
         try:
-            await self.call.write(message)
+            await self.call.write(request.message)
         except asyncio.InvalidStateError:
             self.sent = False
         except grpc.aio.AioRpcError:
             # The call has just ended, and gRPC no longer knows why. No full request was sent, so it may be repeated.
             self.sent = False
             return False
-        with suppress(grpc.aio.InternalError):  # the same, but the call still knows why
-            await self.call.done_writing()
+        if request.rest is None:
+            with suppress(grpc.aio.InternalError):  # the call has just ended; its reader gets the error
+                await self.call.done_writing()
         return True
 
     def close(self) -> None:
@@ -125,8 +129,8 @@ class StreamAttempt:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.calls -= 1
-            connection.taken -= self._taken
-        self._taken = False
+            connection.accepted -= self._accepted
+        self._accepted = False
 
 
 @dataclass(slots=True, eq=False)
@@ -146,13 +150,17 @@ class ChannelStream:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     _attempt: StreamAttempt | None = None
     _batches: BatchReader | None = None
+    _sending: asyncio.Task[None] | None = None
+    """Sends the messages that follow the first one."""
+    _fault: A2AError | None = None
+    """The error in one of these messages, if there is one."""
 
     def on_cut(self, cut: Callable[[A2AError], Awaitable[None]]) -> None:
-        """Register how to end the stream when this gateway stops. An upstream that stops ends it by itself."""
+        """Register how to end the stream when this gateway stops. If the upstream stops, it ends the stream itself."""
         self.cut = cut
 
     def on_ready(self, take: Callable[[Sequence[NumberedItem]], bool]) -> None:
-        """Ignore it: gRPC wakes its reader in any case."""
+        """Do nothing: gRPC wakes its reader in any case."""
 
     @property
     def items(self) -> AsyncIterator[Sequence[NumberedItem]]:
@@ -162,7 +170,7 @@ class ChannelStream:
         return self
 
     async def __anext__(self) -> Sequence[NumberedItem]:
-        """Return the next batch. Not a generator: that would keep a reference to its last batch."""
+        """Return the next batch. This class is no generator, because a generator keeps a reference to its last item."""
         if self.ended.is_set():
             raise StopAsyncIteration
         try:
@@ -171,9 +179,11 @@ class ChannelStream:
             if self._attempt is not None:
                 self._attempt.reachability.failed(error)
             await self.aclose()
-            raise refusal_of(error, self._request.timeout, self._numbers.answered) from None
+            raise client_error(error, self._request.timeout, self._numbers.answered) from None
         except BaseException:
             await self.aclose()
+            if self._fault is not None:
+                raise self._fault from None
             raise
         if batch is None:
             await self.aclose()
@@ -188,7 +198,7 @@ class ChannelStream:
             try:
                 return await self._first(attempt)
             except grpc.aio.AioRpcError as error:
-                if not (pause and self._may_help(error, attempt, pause)):
+                if not (pause and self._may_repeat(error, attempt, pause)):
                     raise
                 attempt.reachability.failed(error)
                 attempt.close()
@@ -196,13 +206,15 @@ class ChannelStream:
         raise AssertionError("the last attempt returns or raises")
 
     async def _first(self, attempt: StreamAttempt) -> Sequence[NumberedItem] | None:
-        call, numbers = await attempt.begin(self._request), self._numbers
+        call, numbers, rest = await attempt.begin(self._request), self._numbers, self._request.rest
+        if rest is not None and attempt.sent:  # otherwise the call has ended, and may be repeated
+            self._sending = asyncio.create_task(self._send_rest(call, rest))
         self.metadata = numbers.answered(pairs(await call.initial_metadata()))
         batches = BatchReader(call, numbers.read, self._end_check)
         try:
             # With a cursor the first item may arrive late, though the stream has been accepted.
             resumes = numbers.active and numbers.cursors
-            first = await (batches.soon(HEADSTART) if resumes else batches.next())
+            first = await (batches.next_within(REFUSAL_SECONDS) if resumes else batches.next())
             numbers.check()
         except BaseException:
             batches.close()
@@ -211,14 +223,28 @@ class ChannelStream:
         self._batches = batches
         return first
 
-    def _may_help(self, error: grpc.aio.AioRpcError, attempt: StreamAttempt, pause: float) -> bool:
-        """Whether to repeat the call: if it changes nothing, or if the upstream cannot have received it."""
+    async def _send_rest(self, call: Any, rest: MessageStream) -> None:  # noqa: ANN401 - as above
+        """Send message after message, no faster than the upstream reads them."""
+        try:
+            async for message in rest:
+                await call.write(message.SerializeToString())
+            await call.done_writing()
+        except A2AError as fault:
+            self._fault = fault
+            call.cancel()
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError):
+            pass  # the call has ended; the reader of its answers gets the error
+
+    def _may_repeat(self, error: grpc.aio.AioRpcError, attempt: StreamAttempt, pause: float) -> bool:
+        """Whether to repeat the call: it changes nothing, or the upstream cannot have received it."""
         request = self._request
         if error.code() is not grpc.StatusCode.UNAVAILABLE or (attempt.sent and not is_read(request.method)):
             return False
         return request.left is None or request.left > pause
 
     async def aclose(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
         if self._attempt is not None:
             self._attempt.close()
         if self._batches is not None:

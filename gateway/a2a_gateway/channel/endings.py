@@ -1,4 +1,4 @@
-"""Which item of a stream is its last, for versions that mark the last item (spec: CONF-06, CONF-11, LOLD-04)."""
+"""Finds the last item of a stream, for versions that mark it (spec: CONF-06, CONF-11, LOLD-04)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from a2a_gateway.channel.call_failures import garbled
+from a2a_gateway.channel.call_failures import malformed
 from a2a_gateway.channel.event_numbers import NumberedItem
 from a2a_proto import a2a_pb2 as pb
 
 IN_BAND_KEY: Final = "inBand"
-"""How a2ad marks a request for a credential that it expects in the next message."""
+"""The member that marks a request for a credential which the client sends in its next message."""
 
-SUSPENSE: Final = 0.25
-"""How many seconds an event waits for the end of its stream. Servers that end it there do so at once."""
+END_SECONDS: Final = 0.25
+"""How many seconds an event is held to see whether its stream ends. Servers that end the stream there do so at once."""
 
 _OVER: Final = frozenset(
     (pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED)
@@ -35,17 +35,17 @@ class FinalBatch(tuple[NumberedItem, ...]):
 
 
 EndCheck = Callable[[NumberedItem], bool | None]
-"""Tells whether a stream ends with an item; None when only what follows can tell."""
+"""Says whether a stream ends with an item; None if only the next item can show it."""
 
 
 def is_end(item: NumberedItem, *, keep_open_on_input: bool) -> bool | None:
-    """As far as the item shows it: a waiting task may have more messages to work on."""
+    """Whether a stream ends with an item; None if unknown, because a waiting task may have more messages to work on."""
     if not item.wire.startswith(_STATUS):
         return False
     try:
         update = pb.StreamResponse.FromString(item.wire).status_update
     except DecodeError:
-        raise garbled(pb.StreamResponse.DESCRIPTOR.full_name) from None
+        raise malformed(pb.StreamResponse.DESCRIPTOR.full_name) from None
     state = update.status.state
     if state in _OVER:
         return True
@@ -69,33 +69,33 @@ class BatchReader:
     _call: Any
     _item_of: Callable[[bytes], NumberedItem]
     _end_check: EndCheck | None
-    """With it, the last batch is a `FinalBatch`."""
-    _ahead: asyncio.Future[bytes | None] | None = None
+    """If set, the last batch is a `FinalBatch`."""
+    _pending_read: asyncio.Future[bytes | None] | None = None
 
     async def next(self) -> Sequence[NumberedItem] | None:
         """Return the next batch; None after the last one."""
-        ahead, self._ahead = self._ahead, None
-        wire = await (ahead or self._read())
+        pending, self._pending_read = self._pending_read, None
+        wire = await (pending or self._read())
         if wire is None:
             return None
         item = self._item_of(wire)
         ends = False if self._end_check is None else self._end_check(item)
         return FinalBatch((item,)) if (await self._is_over() if ends is None else ends) else (item,)
 
-    async def soon(self, seconds: float) -> Sequence[NumberedItem] | None:
-        """Return the next batch if it comes soon, otherwise an empty one."""
-        return await self.next() if await self._has_come(seconds) else ()
+    async def next_within(self, seconds: float) -> Sequence[NumberedItem] | None:
+        """Return the next batch if it arrives in time, otherwise an empty one."""
+        return await self.next() if await self._arrives_within(seconds) else ()
 
     async def _is_over(self) -> bool:
-        if not await self._has_come(SUSPENSE) or (ahead := self._ahead) is None:
+        if not await self._arrives_within(END_SECONDS) or (pending := self._pending_read) is None:
             return False
-        return not ahead.cancelled() and ahead.exception() is None and ahead.result() is None
+        return not pending.cancelled() and pending.exception() is None and pending.result() is None
 
-    async def _has_come(self, seconds: float) -> bool:
-        """Read ahead; return whether something came, even if only the end."""
-        self._ahead = asyncio.ensure_future(self._read())
-        await asyncio.wait([self._ahead], timeout=seconds)
-        return self._ahead.done()
+    async def _arrives_within(self, seconds: float) -> bool:
+        """Read ahead; return whether an item or the end has arrived."""
+        self._pending_read = asyncio.ensure_future(self._read())
+        await asyncio.wait([self._pending_read], timeout=seconds)
+        return self._pending_read.done()
 
     async def _read(self) -> bytes | None:
         wire = await self._call.read()
@@ -103,5 +103,5 @@ class BatchReader:
 
     def close(self) -> None:
         """Cancel what is being read ahead."""
-        if self._ahead is not None:
-            self._ahead.cancel()
+        if self._pending_read is not None:
+            self._pending_read.cancel()

@@ -22,27 +22,27 @@ from a2a_gateway.channel.call_failures import Reachability
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import ChannelOptions, target_of
 
-RENEWAL = 3.0
+RENEW_SECONDS = 3.0
 """After how many seconds without a connection a channel is replaced.
 
-gRPC resolves an unknown name less and less often, in the end every two minutes, and the name of a container is unknown
-while the container is down. A new channel resolves it at once.
+gRPC resolves an unknown name less and less often, in the end every two minutes. The name of a container is unknown
+while the container is down. A new channel resolves the name at once.
 """
 
-LESSON = 60.0
+REMEMBER_SECONDS = 60.0
 """How many seconds the gateway remembers that an upstream accepted fewer calls than configured."""
 
 _READY, _FAILING = State.READY, State.TRANSIENT_FAILURE
 
 Dial = Callable[[], grpc.aio.Channel]
 CallKind = Literal["reads", "sends", "streams"]
-"""Each kind has its own connections, because they last differently: a send that waits for an agent delays no read."""
+"""Each kind has its own connections, so that a send that waits for an agent cannot delay a read."""
 
-GLANCE = 0.01
-"""How many seconds a call that waits for a connection sleeps between two looks."""
+POLL_SECONDS = 0.01
+"""How many seconds a call sleeps between two checks while it waits for a connection."""
 
-_CONNECTED, _HOPED_FOR, _HOPELESS = range(3)
-_RANKS = {State.READY: _CONNECTED, State.IDLE: _HOPED_FOR, State.CONNECTING: _HOPED_FOR}
+_CONNECTED, _CONNECTING, _DISCONNECTED = range(3)
+_RANKS = {State.READY: _CONNECTED, State.IDLE: _CONNECTING, State.CONNECTING: _CONNECTING}
 
 
 class Capacity:
@@ -59,9 +59,9 @@ class Capacity:
         return self._learned if time.monotonic() < self._until else self._calls
 
     def learn(self, calls: int) -> None:
-        """Remember how many calls a full connection had; only for a while, since servers also falter."""
+        """Remember how many calls a full connection had. Only for a while, because the server may have been slow."""
         self._learned = max(min(calls, self.calls), 1)
-        self._until = time.monotonic() + LESSON
+        self._until = time.monotonic() + REMEMBER_SECONDS
 
 
 class ChannelConnection:
@@ -72,15 +72,15 @@ class ChannelConnection:
         self._failing_since = 0.0
         self.calls = 0
         """How many calls are open."""
-        self.taken = 0
+        self.accepted = 0
         """How many of them the upstream is known to have accepted."""
         self._open()
 
     def _open(self) -> None:
         self.channel = channel = self._dial()
-        # Bytes in, bytes out, though grpc's types want messages.
+        # Requests and answers are bytes, although grpc's types say messages.
         self.unary: Callable[[MethodDescriptor], Any] = cache(lambda method: channel.unary_unary(path_of(method)))
-        # Streaming calls have a stream of requests too: only such calls report when they are accepted.
+        # Every streaming call is stream-stream, because only such calls report when they are accepted.
         self.streaming: Callable[[MethodDescriptor], Any] = cache(lambda method: channel.stream_stream(path_of(method)))
 
     def state(self) -> State:
@@ -90,7 +90,7 @@ class ChannelConnection:
             self._failing_since = 0.0
         elif not self._failing_since:
             self._failing_since = time.monotonic()
-        elif time.monotonic() - self._failing_since > RENEWAL:
+        elif time.monotonic() - self._failing_since > RENEW_SECONDS:
             self._failing_since = 0.0
             self._open()  # calls that are still open on the old channel end by themselves
         return state
@@ -109,8 +109,8 @@ class ConnectionPool:
     def pick(self) -> tuple[ChannelConnection, bool] | None:
         """Return a connection with room and whether it is connected; None when all are full and no more are allowed.
 
-        A new one is opened when all are full. The first ones are filled first; gRPC closes a connection that was idle
-        for half an hour.
+        If all are full, a new one is opened. The first ones are filled first, so that later ones become idle, and gRPC
+        closes a connection after half an hour without calls.
         """
         spare: ChannelConnection | None = None
         most = self._capacity.calls
@@ -161,7 +161,7 @@ class Endpoint:
 
 
 class Endpoints:
-    """All addresses of the upstream. If one is a name with several hosts, gRPC itself takes them in turn."""
+    """All addresses of the upstream. If a name has several hosts, gRPC itself uses them in turn."""
 
     def __init__(self, options: ChannelOptions) -> None:
         if not options.addresses:
@@ -171,26 +171,26 @@ class Endpoints:
         self._turn = 0
 
     async def connection(self, kind: CallKind, patience: float) -> tuple[Endpoint, ChannelConnection]:
-        """Return a connection to the next address that is connected; wait while one may connect soon.
+        """Return a connection to the next connected address; wait while an address may still connect.
 
-        When none can, return one whose call will fail with the reason. So no call is sent to an address that does not
-        answer, and it can still go to another one.
+        If none can connect, return one whose call will fail with the reason. Waiting here instead of in gRPC keeps the
+        call free to use another address.
         """
         end = 0.0
-        endpoints = self._round()
+        endpoints = self._rotated()
         while True:
-            rank, found = self._look(endpoints, kind)
+            rank, found = self._best_connection(endpoints, kind)
             if found is None:
-                raise self._crowded(kind)
-            if rank != _HOPED_FOR:
+                raise self._too_many_calls(kind)
+            if rank != _CONNECTING:
                 return found
             end = end or time.monotonic() + patience
             if time.monotonic() >= end:
                 return found
-            await asyncio.sleep(GLANCE)
+            await asyncio.sleep(POLL_SECONDS)
 
-    def _round(self) -> Sequence[Endpoint]:
-        """Return all addresses, each time starting with the next one."""
+    def _rotated(self) -> Sequence[Endpoint]:
+        """Return all addresses. Each call starts with the next one."""
         endpoints = self._endpoints
         if len(endpoints) == 1:
             return endpoints
@@ -198,22 +198,24 @@ class Endpoints:
         return (*endpoints[self._turn :], *endpoints[: self._turn])
 
     @staticmethod
-    def _look(endpoints: Sequence[Endpoint], kind: CallKind) -> tuple[int, tuple[Endpoint, ChannelConnection] | None]:
-        """Return the best connection now, and its rank; None when all are full."""
-        least, best = _HOPELESS + 1, None
+    def _best_connection(
+        endpoints: Sequence[Endpoint], kind: CallKind
+    ) -> tuple[int, tuple[Endpoint, ChannelConnection] | None]:
+        """Return the rank of the best connection, and the connection; None if all are full."""
+        least, best = _DISCONNECTED + 1, None
         for endpoint in endpoints:
-            rank = _RANKS.get(endpoint.state(), _HOPELESS)
+            rank = _RANKS.get(endpoint.state(), _DISCONNECTED)
             if rank < least and (picked := endpoint.pools[kind].pick()) is not None:
                 connection, ready = picked
                 if rank == _CONNECTED and not ready:
-                    rank = _HOPED_FOR
+                    rank = _CONNECTING
                 if rank < least:
                     least, best = rank, (endpoint, connection)
                 if rank == _CONNECTED:
                     break
         return least, best
 
-    def _crowded(self, kind: CallKind) -> A2AError:
+    def _too_many_calls(self, kind: CallKind) -> A2AError:
         most = sum(endpoint.capacity.calls for endpoint in self._endpoints) * self._options.connections
         text = f"The gateway has {most} {kind} open to the agent's server, the most it may have."
         return A2AError(Reason.OVERLOADED, text, retry_after=1)

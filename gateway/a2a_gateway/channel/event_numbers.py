@@ -1,4 +1,4 @@
-"""The numbers of a2ad's events, which travel inside the events over a channel (spec: RPLY-01, RPLY-05)."""
+"""Reads the numbers of a2ad's events. Over a channel they are inside the events (spec: RPLY-01, RPLY-05)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError
 
-from a2a_gateway.channel.call_failures import garbled
+from a2a_gateway.channel.call_failures import malformed
 from a2a_gateway.upstream import MetadataPairs, is_read
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
@@ -27,9 +27,9 @@ class NumberedItem(NamedTuple):
 
 
 class EventNumbers:
-    """Asks the upstream for the replay extension on every stream; servers that do not know it ignore it (EXTN-02).
+    """Asks the upstream for the replay extension on every stream. Servers that do not know it ignore it (EXTN-02).
 
-    The numbers are removed again if the client did not ask for them, so that it sees the same as without a channel.
+    If the client did not ask for the extension, the numbers are removed from the events again.
     """
 
     def __init__(self, method: MethodDescriptor, metadata: MetadataPairs) -> None:
@@ -37,15 +37,15 @@ class EventNumbers:
         self._wanted = any(name == EXTENSIONS and REPLAY_URI in _uris(value) for name, value in metadata)
         given = {value for name, value in metadata if name == CURSOR and value}
         self.cursors = given if self._possible and is_read(method) else set()
-        """The event numbers that the client gives as its last; a valid request gives one."""
+        """The event numbers from which the client resumes; a valid request has one."""
         self.active = False
-        """Whether the upstream has activated the extension, which it reports before the first item."""
+        """Whether the upstream has activated the extension, as it reports before the first item."""
 
-    def ask(self, metadata: MetadataPairs) -> MetadataPairs:
+    def with_extension(self, metadata: MetadataPairs) -> MetadataPairs:
         return metadata if self._wanted or not self._possible else [*metadata, (EXTENSIONS, REPLAY_URI)]
 
     def answered(self, metadata: MetadataPairs) -> MetadataPairs:
-        """Note whether the upstream has activated the extension; return the metadata for the client."""
+        """Read from the metadata whether the extension is active; return the metadata for the client."""
         self.active = False
         told: list[tuple[str, str | bytes]] = []
         for name, value in metadata:
@@ -58,7 +58,7 @@ class EventNumbers:
         return told
 
     def check(self) -> None:
-        """Refuse to resume if the upstream would start over and the client would miss events without knowing."""
+        """Refuse to resume if the upstream ignores the cursor, because the client would miss events unknowingly."""
         if self.active or not self.cursors:
             return
         text, *more = self.cursors
@@ -78,7 +78,7 @@ def _without_number(wire: bytes) -> NumberedItem:
     try:
         event = pb.StreamResponse.FromString(wire)
     except DecodeError:
-        raise garbled(_EVENT) from None
+        raise malformed(_EVENT) from None
     kind = event.WhichOneof("payload")
     update = getattr(event, kind) if kind else None
     if update is None or REPLAY_URI not in update.metadata.fields:

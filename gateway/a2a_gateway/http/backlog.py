@@ -1,17 +1,23 @@
-"""Bytes that wait for clients that read slowly: counted, and bounded for all clients together (DOOR-04, RPLY-06)."""
+"""Counts and bounds the bytes that are held for slow clients, for all clients together (spec: DOOR-04, RPLY-06).
+
+`Backlog` counts answers that clients have not read yet, `UnfinishedBodies` request bodies that are still incomplete.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-PATIENCE: Final = 1.0
-"""A client that has taken nothing for so many seconds is cut before others for whom more waits."""
+from a2a_server.protocol.errors import A2AError, Reason
+
+STALLED_SECONDS: Final = 1.0
+"""A client that has read nothing for this many seconds is dropped first, even if others have more unread bytes."""
 
 
 class SharedText:
-    """JSON that is too long for a copy per reader: all connections that send it share one, freed with the last."""
+    """JSON that is too long to copy for each reader. All connections that send it share it."""
 
     __slots__ = ("__weakref__", "json", "kept")
 
@@ -29,7 +35,7 @@ class SlowClient(Protocol):
 
     @property
     def unsent(self) -> int:
-        """How many bytes its transport holds."""
+        """How many bytes its transport has not sent yet."""
         ...
 
     @property
@@ -43,12 +49,12 @@ class SlowClient(Protocol):
 
 
 class UnsentBytes(NamedTuple):
-    """What waits for one client."""
+    """The bytes that one client has not read yet."""
 
     own: int
     text: SharedText
     since: float
-    """When the client was last seen to take something."""
+    """When the client last read something."""
 
     @property
     def size(self) -> int:
@@ -56,9 +62,9 @@ class UnsentBytes(NamedTuple):
 
 
 class Backlog:
-    """All that waits for clients. When it grows too large, the clients for whom most is kept are cut.
+    """Counts the unread bytes of all slow clients. When there are too many, it drops the clients with most of them.
 
-    Those that have taken nothing for a while are cut first.
+    Clients that have read nothing for a while are dropped first.
     """
 
     def __init__(self, room: int) -> None:
@@ -68,21 +74,21 @@ class Backlog:
         self.size = 0
         """How many bytes are kept; a text that is sent to several clients counts once."""
 
-    def wait(self, client: SlowClient) -> None:
-        """Enter a client that has to be waited for. What waits for a single client may exceed the bound."""
+    def add(self, client: SlowClient) -> None:
+        """Count a client that reads slowly. A single client may exceed the bound."""
         now, own, text, old = time.monotonic(), client.unsent, client.text, self._waiting.get(client)
-        self.go_on(client)
+        self.remove(client)
         self._waiting[client] = UnsentBytes(own, text, now if old is None or own < old.own else old.since)
         self.size += own if self._holders[text] else own + text.kept
         self._holders[text] += 1
         while self.size > self._room and len(self._waiting) > 1:
-            line = now - PATIENCE
+            line = now - STALLED_SECONDS
             worst = max(self._waiting, key=lambda one: (self._waiting[one].since < line, self._waiting[one].size))
-            self.go_on(worst)
+            self.remove(worst)
             worst.cut_off()
 
-    def go_on(self, client: SlowClient) -> None:
-        """Remove a client that is not waited for any more."""
+    def remove(self, client: SlowClient) -> None:
+        """Stop counting a client, because it has read everything or has left."""
         if (waiting := self._waiting.pop(client, None)) is None:
             return
         self.size -= waiting.own
@@ -90,3 +96,28 @@ class Backlog:
         if not self._holders[waiting.text]:
             del self._holders[waiting.text]
             self.size -= waiting.text.kept
+
+
+class UnfinishedBodies:
+    """Counts the bytes of incomplete request bodies, in total and per sender (an address, or a known caller)."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._total = 0
+        self._by_sender: dict[str, int] = {}
+
+    def add(self, senders: Sequence[str], size: int) -> None:
+        """Count bytes that have arrived; raise an error if there are too many. They count until `drop`, even then."""
+        self._total += size
+        for sender in senders:
+            self._by_sender[sender] = self._by_sender.get(sender, 0) + size
+        if self._total > self._most or max([self._by_sender[sender] for sender in senders]) > self._most // 2:
+            half = "half of them from one address or caller"
+            text = f"Too much is being sent at once: at most {self._most} bytes, and {half}."
+            raise A2AError(Reason.OVERLOADED, text, retry_after=1)
+
+    def drop(self, senders: Sequence[str], size: int) -> None:
+        self._total -= size
+        for sender in senders:
+            if left := self._by_sender.pop(sender, 0) - size:
+                self._by_sender[sender] = left

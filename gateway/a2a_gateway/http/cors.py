@@ -1,7 +1,7 @@
-"""Which pages may call: none, unless the operator lists their origins (spec: DOOR-04, CONF-77).
+"""CORS: which web pages may call. By default none may; the operator lists their origins (spec: DOOR-04, CONF-77).
 
-Credentials mode is never allowed: a page sends what identifies its user in headers of its own, and what a browser adds
-by itself, such as cookies, is not looked at.
+Credentials mode is never allowed. A page sends its user's credentials in a header; cookies and other credentials that a
+browser adds by itself are ignored.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _BY_ORIGIN = ("Vary", "Origin")
 _MAX_AGE = "600"
 
 ANYBODY: HeaderPairs = ((ALLOW, "*"), _EXPOSE)
-"""What lets every page read an answer."""
+"""The headers that let every page read an answer."""
 
 
 class Cors:
-    """Marks answers for the pages of some origins."""
+    """Adds the CORS headers for the configured origins."""
 
     def __init__(self, origins: Iterable[str]) -> None:
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
@@ -34,18 +34,18 @@ class Cors:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: NextHandler) -> web.StreamResponse:
-        """Mark every answer, streams included."""
+        """Add the headers to every answer, including streams."""
         answer = await handler(request)
         self.mark(request, answer)
         return answer
 
     def mark(self, request: web.BaseRequest, answer: web.StreamResponse) -> None:
-        """Say in an answer's headers that the asking page may read it, unless everybody may anyway."""
+        """Add the headers to an answer, unless it already allows every page."""
         if ALLOW not in answer.headers:
             set_headers(answer, self.fields(request))
 
     def fields(self, request: web.BaseRequest) -> HeaderPairs:
-        """The headers that let the asking page read an answer."""
+        """Return the headers that let the calling page read an answer."""
         if not self.on:
             return ()
         if "*" in self._origins:
@@ -54,7 +54,7 @@ class Cors:
         return ((ALLOW, origin), _EXPOSE, _BY_ORIGIN) if self.allows(origin) else (_BY_ORIGIN,)
 
     def preflight(self, request: web.BaseRequest, verbs: Iterable[str], *, public: bool = False) -> Reply:
-        """Answer OPTIONS: what the path serves, and to pages that may call how they may."""
+        """Answer OPTIONS with the methods of a path, and with CORS headers if the page may call."""
         fields = [("Allow", ", ".join(verbs)), *(ANYBODY if public else self.fields(request))]
         if any(name == ALLOW for name, _ in fields):
             fields.append(("Access-Control-Allow-Methods", ", ".join(verbs)))

@@ -1,4 +1,4 @@
-"""Events and errors inside a stream: SSE and JSON lines, of REST and of JSON-RPC (spec: SSEV, JRPC-07, DOOR-11)."""
+"""Writes the events and errors of a stream as SSE or JSON lines, for REST and JSON-RPC (SSEV, JRPC-07, DOOR-11)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from a2a_server.protocol.names import NDJSON, SSE
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Frames:
-    """One form of stream."""
+    """One format of streams."""
 
     content_type: str
     before: bytes
-    """What stands before the JSON of an event."""
+    """The bytes before the JSON of an event."""
     behind: bytes
     error: Callable[[Failure], bytes]
     """Writes an error as the last frame."""
     shared: bool = False
-    """Whether an event looks the same for all readers."""
+    """Whether all readers get the same bytes."""
     comment: bytes = b""
-    """What an idle stream may carry without meaning anything; empty when the form has no such thing."""
+    """Keeps an idle stream alive and has no meaning; empty if the format has no comments."""
 
     def event(self, number: int, json: bytes) -> bytes:
-        before, behind = self.around(number)
+        before, behind = self.wrapping(number)
         return b"%b%b%b" % (before, json, behind)
 
-    def around(self, number: int) -> tuple[bytes, bytes]:
-        """What stands before and behind an event's JSON: its number, where the form has a place for it."""
+    def wrapping(self, number: int) -> tuple[bytes, bytes]:
+        """Return the bytes before and after an event's JSON. In SSE they include its number."""
         told = number and self.content_type == SSE
         return b"id: %d\n%b" % (number, self.before) if told else self.before, self.behind
 
@@ -56,11 +56,11 @@ LINES: Final = Frames(
     error=lambda failure: failure.ndjson() + b"\n",
     shared=True,
 )
-"""As grpc-gateway's streams: a line with `result` for each event, at most one last line with `error`."""
+"""Like grpc-gateway: a line with `result` for each event, and at most one line with `error` at the end."""
 
 
 def jsonrpc_frames(request_id: bytes) -> Frames:
-    """`data` is a JSON-RPC response with the request's id: the bytes of an envelope around shared bytes (JRPC-07)."""
+    """Return SSE whose `data` is a JSON-RPC response with the request's id (JRPC-07)."""
     response = b'{"jsonrpc":"2.0","id":%b,' % request_id
 
     def error(failure: Failure) -> bytes:
@@ -71,7 +71,7 @@ def jsonrpc_frames(request_id: bytes) -> Frames:
 
 
 def jsonrpc_lines(request_id: bytes) -> Frames:
-    """Lines that are JSON-RPC responses with the request's id (JRPC-07)."""
+    """Return JSON lines, each a JSON-RPC response with the request's id (JRPC-07)."""
     response = b'{"jsonrpc":"2.0","id":%b,' % request_id
 
     def error(failure: Failure) -> bytes:

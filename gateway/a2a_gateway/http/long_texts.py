@@ -1,9 +1,8 @@
-"""Long JSON texts, written in a thread so that the event loop goes on meanwhile (spec: DOOR-04, RPLY-06).
+"""Writes long JSON texts in a thread, so that they do not block the event loop (spec: DOOR-04, RPLY-06).
 
-1. What is short is written at once, by whoever needs it: to hand it to a thread would cost more.
-2. What is long is written by one thread, one text after another. So a few clients who ask for long texts wait for each
-   other, while everybody else is served.
-3. The codec is Python, so the thread lets the event loop go on every few milliseconds.
+Short texts are written at once, because a thread switch would cost more. One thread writes the long texts, one after
+another: clients that ask for long texts wait for each other, and all other clients are served meanwhile. The codec is
+Python code, so the interpreter switches back to the event loop every few milliseconds.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ from a2a_gateway.http.backlog import SharedText
 from a2a_server.protocol.codec import Codec
 
 LONG: Final = 64 * 1024
-"""Messages of more bytes are long. As many bytes of empty objects are written within 35 ms."""
+"""Messages with more bytes than this are long. This many bytes of empty objects take 35 ms to write."""
 
 _Key = tuple[Codec, type[Message], bytes]
 
 
 class LongTexts:
-    """Writes each text once for all who are sending it at the same time."""
+    """Writes each text once for all streams that send it at the same time."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "long-texts")
         self._texts: WeakValueDictionary[_Key, SharedText] = WeakValueDictionary()
 
     async def of(self, codec: Codec, kind: type[Message], wire: bytes) -> SharedText:
-        """The JSON of a serialised message."""
+        """Return the JSON of a serialised message."""
         key = codec, kind, wire
         if (text := self._texts.get(key)) is not None:
             return text

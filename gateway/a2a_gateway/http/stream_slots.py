@@ -1,4 +1,4 @@
-"""The open streams of the gateway: counted, kept alive, ended from outside (spec: DOOR-04, KEEP-01, DURA-08)."""
+"""Counts the open streams, keeps idle ones alive, and lets an upstream end them (spec: DOOR-04, KEEP-01, DURA-08)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from contextlib import suppress
 import structlog
 from aiohttp import web
 
-from a2a_gateway.http.replies import Flow
+from a2a_gateway.http.body_writer import BodyWriter
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions
 
-FAREWELL_SECONDS = 1.0
+LAST_EVENT_SECONDS = 1.0
 
 log = structlog.get_logger(__name__)
 
@@ -23,64 +23,64 @@ log = structlog.get_logger(__name__)
 class StreamSlot:
     """One open stream. The slot is freed when the stream ends, or at the latest with its request."""
 
-    __slots__ = ("_leave", "_task", "comment", "farewell", "flow", "last", "request")
+    __slots__ = ("_on_free", "_task", "comment", "final_error", "last", "request", "writer")
 
     def __init__(self, request: web.BaseRequest, comment: bytes, leave: Callable[[StreamSlot], None]) -> None:
         self.request = request
         self.comment = comment
-        self.flow: Flow | None = None
-        """Set once the stream has begun; only then a comment may be written into it."""
+        self.writer: BodyWriter | None = None
+        """Set when the stream has begun. Comments may be written from then on."""
         self.last = 0.0
         """When something was last written."""
-        self.farewell: A2AError | None = None
-        self._leave = leave
+        self.final_error: A2AError | None = None
+        self._on_free = leave
         self._task = asyncio.current_task()
         if self._task is not None:
-            self._task.add_done_callback(self.leave)
+            self._task.add_done_callback(self.free)
 
-    def leave(self, _: object = None) -> None:
-        """Free the slot; from now on nobody can cut the stream."""
+    def free(self, _: object = None) -> None:
+        """Free the slot. The stream cannot be cut any more."""
         if self._task is not None:
-            self._task.remove_done_callback(self.leave)
+            self._task.remove_done_callback(self.free)
             self._task = None
-            self._leave(self)
+            self._on_free(self)
 
     async def cut(self, error: A2AError) -> None:
-        """End the stream from outside, with an error as its last event if the client still reads."""
-        if self.farewell is None and self._task is not None:
-            self.farewell = error
+        """End the stream, with an error as its last event if the client still reads."""
+        if self.final_error is None and self._task is not None:
+            self.final_error = error
             self._task.cancel()
 
-    def farewelled(self) -> A2AError | None:
-        """The error with which the stream was cut, if it was; the task may go on to write it."""
-        if self.farewell is not None and self._task is not None:
+    def take_final_error(self) -> A2AError | None:
+        """Return the error with which the stream was cut, if it was. The current task may then write it."""
+        if self.final_error is not None and self._task is not None:
             self._task.uncancel()
-        return self.farewell
+        return self.final_error
 
     def abort(self) -> None:
-        """Drop the connection: a client that does not read would not read the last event either."""
+        """Drop the connection."""
         if (transport := self.request.transport) is not None:
             transport.abort()
 
     def idle_since(self, line: float) -> bool:
-        """Whether a comment is due; a client that does not read has enough to read."""
-        flow = self.flow
-        return flow is not None and self.last < line and flow.whole and not flow.paused
+        """Whether a comment is due. A client that reads slowly needs none: it still has unread events."""
+        writer = self.writer
+        return writer is not None and self.last < line and writer.between_events and not writer.paused
 
     def write_comment(self) -> None:
-        if self.comment and self.flow is not None:
+        if self.comment and self.writer is not None:
             with suppress(ConnectionError):
-                self.flow.hand(self.flow.framed(self.comment))
+                self.writer.send(self.writer.as_chunk(self.comment))
             self.last = time.monotonic()
 
 
 class StreamSlots:
-    """All open streams, with one task for all that keeps them alive."""
+    """All open streams. One task keeps all of them alive."""
 
     def __init__(self, options: GatewayOptions) -> None:
         self._options = options
         self._open: dict[StreamSlot, str] = {}
-        """With the client's address."""
+        """Each open stream with its client's address."""
         self._clients: Counter[str] = Counter()
 
     @property
@@ -94,12 +94,12 @@ class StreamSlots:
             raise _too_many(f"Your address has {options.streams_per_client} streams open, the most one may have.")
         if len(self._open) >= options.streams:
             raise _too_many(f"The gateway has {options.streams} streams open, the most it may have.")
-        slot = StreamSlot(request, comment, self._leave)
+        slot = StreamSlot(request, comment, self._on_free)
         self._open[slot] = client
         self._clients[client] += 1
         return slot
 
-    def _leave(self, slot: StreamSlot) -> None:
+    def _on_free(self, slot: StreamSlot) -> None:
         client = self._open.pop(slot)
         self._clients[client] -= 1
         if not self._clients[client]:
@@ -113,7 +113,7 @@ class StreamSlots:
         await asyncio.wait([watch])
 
     async def _keep_alive(self) -> None:
-        """The setting is a bound on silence: a proxy may cut what is silent for a little longer (CONF-85)."""
+        """Write a comment before a stream has been silent for `keep_alive` seconds (CONF-85)."""
         longest = self._options.keep_alive
         while True:
             await asyncio.sleep(longest / 8)
@@ -122,7 +122,7 @@ class StreamSlots:
                 try:
                     if slot.idle_since(line):
                         slot.write_comment()
-                except Exception:  # what is wrong with one stream must not end the others'
+                except Exception:  # an error in one stream must not affect the others
                     log.exception("http.not_kept_alive")
 
 

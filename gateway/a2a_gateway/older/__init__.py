@@ -1,6 +1,6 @@
-"""The doors of older versions over HTTP. Each makes calls of 1.0, through the same `Calls` as the doors of 1.0.
+"""Serves older versions over HTTP, by calls of 1.0 that go through the same `Calls` as those of 1.0's clients.
 
-1. The dispatcher asks the doors of a version whether a path is theirs (`v0_3/doors.py`, `draft/doors.py`).
-2. The binding reads the request and makes a call of 1.0 of it; `a2a_server.protocol` translates the messages.
-3. The answer goes back in the same spelling, and `errors.py` writes failures in the client's words.
+1. The dispatcher asks `v0_3/doors.py` and `draft/doors.py` for the handler of a path.
+2. The handler's binding translates the request to 1.0, with `a2a_server.protocol`, and makes the call.
+3. The answer is translated back to the spelling of the request. `errors.py` writes errors in the form of that version.
 """

@@ -1,6 +1,7 @@
-"""Failures as clients of older versions read them: 0.3's, and the draft's as Problem Details (DRFT-03).
+"""Writes errors in the forms of 0.3 and of the draft, whose form is Problem Details (DRFT-03).
 
-Both have plain data over JSON-RPC. REST of 0.3 tells the numbers of JSON-RPC, too. Serves CONF-02, CONF-05 and LRES-09.
+Over JSON-RPC, both versions have plain members as `data`. REST of 0.3 also has the number of JSON-RPC. Serves CONF-02,
+CONF-05 and LRES-09.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any, Final
 import orjson
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo
 
-from a2a_gateway.errors import STANDARD, Failure, begun_with
+from a2a_gateway.errors import STANDARD_TEXTS, Failure, with_standard_text
 from a2a_server.protocol.errors import ErrorCodes
 
-MESSAGES: Final[Mapping[int, str]] = {
-    **STANDARD,
+STANDARD_MESSAGES: Final[Mapping[int, str]] = {
+    **STANDARD_TEXTS,
     -32001: "Task not found",
     -32002: "Task cannot be canceled",
     -32003: "Push Notification is not supported",
@@ -25,29 +26,29 @@ MESSAGES: Final[Mapping[int, str]] = {
     -32006: "Invalid agent response",
     -32007: "Authenticated Extended Card is not configured",
 }
-"""What 0.3 says to each of its numbers (LRPC-07)."""
+"""The messages that 0.3 defines for its error numbers (LRPC-07)."""
 
 TYPES: Final = "https://a2a-protocol.org/errors/"
 DRAFT_CODES: Final[ErrorCodes] = "1.0.0"
-"""The draft's own column is the one of 1.0.0 (CONF-01)."""
+"""The draft has the error codes of 1.0.0 (CONF-01)."""
 
 _NAMELESS: Final = "about:blank"
-"""The type of problems that are HTTP's or the server's, and not the protocol's (RFC 9457, 4.2.1)."""
+"""The type of errors of HTTP or the server, which the protocol does not define (RFC 9457, 4.2.1)."""
 _LISTS: Final = frozenset({"supportedVersions"})
-"""Members with several values, which metadata has in one text (CONF-18)."""
+"""Members that are lists. In metadata they are one text with commas (CONF-18)."""
 _INFO: Final = ErrorInfo.DESCRIPTOR.full_name
 _BAD: Final = BadRequest.DESCRIPTOR.full_name
 
 
 class OldFailure(Failure):
-    """A failed call in the words of 0.3."""
+    """A failed call in the form of 0.3."""
 
     __slots__ = ()
 
     def rest(self) -> bytes:
-        """As 1.0's, with the number of JSON-RPC for those who know errors by that.
+        """Return the body of 1.0, with the number of JSON-RPC.
 
-        Clients in the wild look outside of `error`: JavaScript's for the number, Python's for the name of their class.
+        Released clients read members beside `error`: the JavaScript SDK the number, the Python SDK its class name.
         """
         kind = {"type": self.reason.sdk_type} if self.reason.sdk_type else {}
         number = {"jsonrpcCode": str(self.jsonrpc)}
@@ -59,12 +60,12 @@ class OldFailure(Failure):
         return orjson.dumps({"error": error, "code": self.jsonrpc, "message": self.message, **kind})
 
     def jsonrpc_error(self) -> dict[str, Any]:
-        message = begun_with(MESSAGES, self.jsonrpc, self.message)
+        message = with_standard_text(STANDARD_MESSAGES, self.jsonrpc, self.message)
         return {"code": self.jsonrpc, "message": message, "data": _plain(self)}
 
 
 class DraftFailure(Failure):
-    """A failed call in the words of the draft."""
+    """A failed call in the form of the draft."""
 
     __slots__ = ()
 
@@ -75,11 +76,11 @@ class DraftFailure(Failure):
         return orjson.dumps({"error": self._problem()})
 
     def jsonrpc_error(self) -> dict[str, Any]:
-        message = begun_with(STANDARD, self.jsonrpc, self.message)
+        message = with_standard_text(STANDARD_TEXTS, self.jsonrpc, self.message)
         return {"code": self.jsonrpc, "message": message, "data": _plain(self, _LISTS)}
 
     def _problem(self) -> dict[str, Any]:
-        """Nothing that an upstream calls by a name of RFC 9457 takes its place."""
+        """Return the Problem Details. Metadata of the upstream cannot replace the members of RFC 9457."""
         named = self.reason.is_a2a and self.http == self.reason.http(DRAFT_CODES)
         words = self.reason.name.lower().split("_")
         own = {
@@ -92,7 +93,7 @@ class DraftFailure(Failure):
 
 
 def _plain(failure: Failure, lists: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """What the details say, without saying what they are; `lists` are members with several values."""
+    """Return the contents of the details as plain members; `lists` names members that are lists."""
     told: Mapping[str, str] = {}
     own: dict[str, Any] = {"reason": failure.reason.name}
     for detail in failure.details:

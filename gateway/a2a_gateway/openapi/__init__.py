@@ -1,4 +1,4 @@
-"""The REST routes as an OpenAPI 3.1 document, made from the descriptors (spec: DOOR-03).
+"""Describes the REST routes as an OpenAPI 3.1 document, made from the descriptors (spec: DOOR-03).
 
 1. `document` takes the route table and the agent's card, and puts the document together.
 2. `operations` describes each route: request body, answers, errors, and the headers that every call accepts.

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and `GET /openapi.json`, which answers with it (spec: DOOR-03)."""
+"""Makes the OpenAPI document, and serves it at `GET /openapi.json` (spec: DOOR-03)."""
 
 from __future__ import annotations
 
@@ -8,30 +8,27 @@ from typing import Any, Final
 
 import orjson
 from aiohttp import hdrs, web
-from google.rpc import code_pb2
 
 from a2a_gateway.calls import Calls
-from a2a_gateway.errors import failure_of
+from a2a_gateway.cards.agent_card import public_card
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.openapi.operations import ERROR, PARAMETERS, named, operation_of, refusals
+from a2a_gateway.openapi.operations import ERROR, PARAMETERS, error_responses, named_operations, operation_of
 from a2a_gateway.openapi.parameters import OpenApiPath, path_of
 from a2a_gateway.openapi.schemas import Schemas
 from a2a_gateway.openapi.security import requirements_of, schemes_of
 from a2a_gateway.routing.table import Table
-from a2a_gateway.upstream import CallContext
 from a2a_proto import a2a_pb2 as pb
-from a2a_proto import discovery_pb2
-from a2a_server.protocol.errors import A2AError, ErrorCodes, StatusError
+from a2a_server.protocol.errors import ErrorCodes
 from a2a_server.protocol.names import JSON
 
 _VERBS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"})
 _OTHER: Final = "x-additional-operations"
-"""For custom verbs and `*`, which OpenAPI does not know before 3.2."""
+"""For custom verbs and `*`, which OpenAPI has since 3.2 only."""
 
 _NO_CARD: Final = {
     "title": "A2A",
     "version": "1.0",
-    "description": "The agent does not tell its card here: its name is unknown, and how callers prove who they are.",
+    "description": "The agent's card is not available here, so this document lacks its name and its security schemes.",
 }
 
 Addition = Callable[[dict[str, Any], Schemas], None]
@@ -46,13 +43,13 @@ def document(
     codes: ErrorCodes = "1.0.1",
     more: Iterable[Addition] = (),
 ) -> dict[str, Any]:
-    """Describe all routes of a table as served at a URL; `card` is the agent's, if it has told it."""
+    """Describe all routes of a table, served at the URL `server`. `card` is the agent's card, if it is known."""
     schemas = Schemas(Error=ERROR)
     described: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": _NO_CARD,
         "paths": _paths(table, schemas, codes),
-        "components": {"schemas": schemas.components, "parameters": PARAMETERS, "responses": refusals(codes)},
+        "components": {"schemas": schemas.components, "parameters": PARAMETERS, "responses": error_responses(codes)},
     }
     if card is not None:
         title, version = card.name or "A2A", card.version or "1.0"
@@ -68,9 +65,9 @@ def document(
 
 def _paths(table: Table, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
-    # To OpenAPI, paths that differ only in the names of parameters are the same; the names of the first are used.
+    # In OpenAPI, paths that differ only in the names of parameters are the same. The names of the first are used.
     shapes: dict[object, OpenApiPath] = {}
-    for name, route in named(table):
+    for name, route in named_operations(table):
         template = route.template
         path = shapes.setdefault((template.segments, template.suffix), path_of(route, schemas))
         operation = {"operationId": name, **operation_of(route, path.parameters, schemas, codes)}
@@ -82,18 +79,8 @@ def _paths(table: Table, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
     return paths
 
 
-_CARD_REFUSED = frozenset(
-    (
-        *(code_pb2.UNIMPLEMENTED, code_pb2.NOT_FOUND, code_pb2.FAILED_PRECONDITION),
-        *(code_pb2.UNAUTHENTICATED, code_pb2.PERMISSION_DENIED),
-    )
-)
-"""How servers refuse that serve no card over gRPC, or not to a gateway. Other errors may be temporary."""
-_GET_CARD = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
-
-
 class OpenApiPage:
-    """Serves the document; writes it again only when the card has changed."""
+    """Serves the document. It is made again only when the card or the URL changes."""
 
     def __init__(self, calls: Calls, table: Table, more: Sequence[Addition] = ()) -> None:
         self._calls = calls
@@ -106,18 +93,9 @@ class OpenApiPage:
 
     async def __call__(self, request: web.BaseRequest) -> Reply:
         base = self._calls.proxies.base(request) or self._calls.cards.base
-        card = await self._card()
-        return Reply(self._described(card, base), JSON, () if card is None else self._fields)
-
-    async def _card(self) -> bytes | None:
-        """Return the serialised card; None if the upstream serves none."""
-        try:
-            answer = await self._calls.upstream.unary(_GET_CARD, discovery_pb2.GetAgentCardRequest(), CallContext({}))
-        except (A2AError, StatusError) as error:
-            if failure_of(error).code not in _CARD_REFUSED:
-                raise
-            return None
-        return answer.message.SerializeToString(deterministic=True)
+        card = await public_card(self._calls.upstream)
+        known = None if card is None else card.SerializeToString(deterministic=True)
+        return Reply(self._described(known, base), JSON, () if card is None else self._fields)
 
     def _describe(self, card: bytes | None, base: str) -> bytes:
         read = None if card is None else pb.AgentCard.FromString(card)

@@ -1,4 +1,4 @@
-"""One operation per route: its parameters, body and every answer (spec: DOOR-03, MEDI, ERRS-02)."""
+"""Describes each route as an operation: its parameters, body and answers (spec: DOOR-03, MEDI, ERRS-02)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from a2a_gateway.openapi.parameters import query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
+from a2a_gateway.requests.media_types import LINE_TYPES
 from a2a_gateway.routing.annotations import Route, captured, is_public
 from a2a_gateway.routing.table import Table
 from a2a_gateway.upstream import is_read
@@ -30,8 +31,8 @@ from a2a_server.protocol.names import (
 )
 
 
-def _whole(**members: Schema) -> Schema:
-    """An object that always has all of its members."""
+def _object(**members: Schema) -> Schema:
+    """Return the schema of an object whose members are all required."""
     return {"type": "object", "required": [*members], "properties": members}
 
 
@@ -40,15 +41,15 @@ def parameter(name: str, place: str, description: str, schema: Schema) -> dict[s
 
 
 _TEXT: Final[Schema] = {"type": "string"}
-ERROR: Final = _whole(
-    error=_whole(
+ERROR: Final = _object(
+    error=_object(
         code={"type": "integer", "description": "The HTTP status."},
         status={"type": "string", "description": "The name of the gRPC status."},
         message=_TEXT,
-        details={"type": "array", "items": _whole(**{"@type": _TEXT})},
+        details={"type": "array", "items": _object(**{"@type": _TEXT})},
     )
 )
-_ERROR_LINE: Final = _whole(
+_ERROR_LINE: Final = _object(
     code={"type": "integer", "description": "The number of the gRPC status."},
     message=_TEXT,
     details={"type": "array", "items": {"type": "object"}},
@@ -71,12 +72,12 @@ PARAMETERS: Final = {
         parameter(CURSOR_PARAMETER, "query", "The same as Last-Event-ID, for clients that cannot send headers.", _ID),
     )
 }
-"""The parameters that are no fields of a request."""
+"""The parameters that are not fields of a request."""
 CURSORS: Final = (CURSOR_HEADER, CURSOR_PARAMETER)
 """The parameters by which a client resumes a stream."""
 
 _FOREIGN = (HTTPStatus.CONFLICT, HTTPStatus.NOT_IMPLEMENTED)
-"""Statuses that no error of ours has, but errors of other servers behind the gateway may."""
+"""Statuses that no error of a2ad has, but that errors of other servers behind the gateway may have."""
 
 _ANSWER_HEADERS = {
     HTTPStatus.UNAUTHORIZED: CHALLENGE_HEADER,
@@ -86,7 +87,7 @@ _ANSWER_HEADERS = {
 }
 
 
-def named(table: Table, prefix: str = "") -> Iterator[tuple[str, Route]]:
+def named_operations(table: Table, prefix: str = "") -> Iterator[tuple[str, Route]]:
     """Name operations as grpc-gateway does: `Service_Method`, and further bindings `Service_Method2` and so on."""
     seen: Counter[str] = Counter()
     for route in table.routes:
@@ -95,7 +96,7 @@ def named(table: Table, prefix: str = "") -> Iterator[tuple[str, Route]]:
         yield f"{name}{seen[name]}" if seen[name] > 1 else name, route
 
 
-def referred(*names: str) -> list[dict[str, str]]:
+def references(*names: str) -> list[dict[str, str]]:
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
@@ -103,13 +104,13 @@ def resumes(method: MethodDescriptor) -> bool:
     return method.server_streaming and is_read(method)
 
 
-def refusals(codes: ErrorCodes) -> dict[str, Any]:
-    """Return a response for every status that an error can have, for references."""
+def error_responses(codes: ErrorCodes) -> dict[str, Any]:
+    """Return a response for every status that an error can have. Operations refer to them."""
     statuses = {HTTPStatus(reason.http(codes)) for reason in Reason}.union(_FOREIGN)
-    return {str(status.value): refusal_with(status) for status in sorted(statuses)}
+    return {str(status.value): error_response(status) for status in sorted(statuses)}
 
 
-def refusal_with(status: HTTPStatus) -> dict[str, Any]:
+def error_response(status: HTTPStatus) -> dict[str, Any]:
     refusal = {"description": status.phrase, "content": _json({"$ref": "#/components/schemas/Error"})}
     header = _ANSWER_HEADERS.get(status)
     return {**refusal, "headers": {str(header): {"schema": _TEXT}}} if header else refusal
@@ -119,7 +120,7 @@ def operation_of(
     route: Route, in_path: Sequence[dict[str, Any]], schemas: Schemas, codes: ErrorCodes
 ) -> dict[str, Any]:
     method = route.method
-    beside = referred(VERSION_HEADER, EXTENSIONS_HEADER, *(CURSORS if resumes(method) else ()))
+    beside = references(VERSION_HEADER, EXTENSIONS_HEADER, *(CURSORS if resumes(method) else ()))
     operation: dict[str, Any] = {
         "tags": [method.containing_service.name],
         "summary": method.name,
@@ -136,15 +137,22 @@ def operation_of(
 
 
 def _request_body(route: Route, schemas: Schemas) -> dict[str, Any]:
-    kind = route.method.input_type
+    kind, streams = route.method.input_type, route.method.client_streaming
     if route.body != "*":
         field = kind.fields_by_name[route.body]
-        return {"required": is_required(field), "content": _json(schemas.of_field(field))}
+        schema = schemas.of_field(field)
+        return _lines_of(schema) if streams else {"required": is_required(field), "content": _json(schema)}
     said = {path for path in captured(route) if "." not in path}
     required = any(is_required(field) and field.name not in said for field in kind.fields)
     # Fields that the path gives may be left out of the body (REST-04).
     schema = schemas.of_members(kind, optional=said) if said else schemas.of_message(kind)
-    return {"required": required, "content": _json(schema)}
+    return _lines_of(schema) if streams else {"required": required, "content": _json(schema)}
+
+
+def _lines_of(schema: Schema) -> dict[str, Any]:
+    """Describe each message of a stream of requests."""
+    lines = {"schema": _text("Each line is one message; the stream of them ends with the body.", schema)}
+    return {"required": True, "content": dict.fromkeys(LINE_TYPES, lines)}
 
 
 def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, Any]:
@@ -152,20 +160,20 @@ def _responses(route: Route, schemas: Schemas, codes: ErrorCodes) -> dict[str, A
     schema = schemas.of_field(kind.fields_by_name[member]) if member else schemas.of_message(kind)
     responses: dict[str, Any] = {"200": {"description": "OK", "content": _json(schema)}}
     if method.server_streaming:
-        responses["200"] = {"description": "A stream of events", "content": stream_of(schema)}
+        responses["200"] = {"description": "A stream of events", "content": stream_content(schema)}
     if is_public(method):
         responses["200"]["content"] = {JSON: {"schema": schema}}
         responses["304"] = {"description": "The card is the one that If-None-Match names."}
-    return responses | {status: {"$ref": f"#/components/responses/{status}"} for status in refusals(codes)}
+    return responses | {status: {"$ref": f"#/components/responses/{status}"} for status in error_responses(codes)}
 
 
 def _json(schema: Schema) -> dict[str, Any]:
     return {A2A_JSON: {"schema": schema}, JSON: {"schema": schema}}
 
 
-def stream_of(schema: Schema) -> dict[str, Any]:
-    """Describe each event. To OpenAPI the stream as a whole is a text."""
-    line = {"oneOf": [_whole(result=schema), _whole(error=_ERROR_LINE)]}
+def stream_content(schema: Schema) -> dict[str, Any]:
+    """Describe the events of a stream. In OpenAPI the whole stream is a string."""
+    line = {"oneOf": [_object(result=schema), _object(error=_ERROR_LINE)]}
     return {
         SSE: {"schema": _text("Each `data` is one object.", schema)},
         NDJSON: {"schema": _text("Each line is one object; only the last one can hold an error.", line)},

@@ -1,4 +1,4 @@
-"""The parameters of an operation: those in the path template, and the query's (spec: QPAR-01, DOOR-03)."""
+"""Describes the parameters of an operation, in the path and in the query (spec: QPAR-01, DOOR-03)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from a2a_gateway.openapi.schemas import Schema, Schemas
 from a2a_gateway.routing.annotations import Route, captured
-from a2a_gateway.routing.template import Template, Variable, Wild
+from a2a_gateway.routing.template import Template, Variable, Wildcard
 from a2a_gateway.routing.url_fields import UnfitError, find, is_map, is_well_known
 from a2a_server.protocol.codec.dialect import is_required
 from a2a_server.protocol.names import JSON
@@ -31,10 +31,10 @@ def path_of(route: Route, schemas: Schemas) -> OpenApiPath:
     """
     template = route.template
     parameters = {
-        at: _path_parameter(route, at, schemas) for at, it in enumerate(template.segments) if isinstance(it, Wild)
+        at: _path_parameter(route, at, schemas) for at, it in enumerate(template.segments) if isinstance(it, Wildcard)
     }
     parts = [
-        f"{{{parameters[at]['name']}}}" if isinstance(segment, Wild) else quote(segment, _LITERAL)
+        f"{{{parameters[at]['name']}}}" if isinstance(segment, Wildcard) else quote(segment, _LITERAL)
         for at, segment in enumerate(template.segments)
     ]
     suffix = f":{quote(template.suffix, _LITERAL)}" if template.suffix else ""
@@ -44,7 +44,7 @@ def path_of(route: Route, schemas: Schemas) -> OpenApiPath:
 def _path_parameter(route: Route, at: int, schemas: Schemas) -> dict[str, Any]:
     schema: Schema = {"type": "string", "minLength": 1}
     parameter = {"name": f"any{at + 1}", "in": "path", "required": True, "schema": schema}
-    if route.template.segments[at] is Wild.REST:
+    if route.template.segments[at] is Wildcard.REST:
         parameter |= {
             "schema": {"type": "string"},
             "description": "All that follows; slashes in it are sent as they are, which OpenAPI cannot express.",
@@ -62,13 +62,13 @@ def _path_parameter(route: Route, at: int, schemas: Schemas) -> dict[str, Any]:
 
 def _wildcards(template: Template, variable: Variable) -> list[int]:
     segments = range(len(template.segments))[variable.start : variable.stop]
-    return [at for at in segments if isinstance(template.segments[at], Wild)]
+    return [at for at in segments if isinstance(template.segments[at], Wildcard)]
 
 
 def query_of(route: Route, schemas: Schemas) -> Iterator[dict[str, Any]]:
-    """Yield the fields that neither the path nor the body gives.
+    """Yield the parameters for fields that are neither in the path nor in the body.
 
-    When the whole message is the body there are none: the query may name fields there, but should not.
+    If the body is the whole message there are none. The query may give fields then too, but should not.
     """
     if route.body != "*":
         taken = {field.path for field in captured(route).values()}

@@ -1,4 +1,4 @@
-"""Message types as JSON Schemas of their ProtoJSON (spec: JSON, DOOR-03)."""
+"""Makes JSON Schemas for the ProtoJSON of message types (spec: JSON, DOOR-03)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from a2a_server.protocol.codec.dialect import is_required
 
 Schema = dict[str, Any]
 
-WORDS: Final = ["NaN", "Infinity", "-Infinity"]
+REAL_WORDS: Final = ["NaN", "Infinity", "-Infinity"]
 
-_REAL: Final[Schema] = {"anyOf": [{"type": "number"}, {"type": "string", "enum": WORDS}]}
+_REAL: Final[Schema] = {"anyOf": [{"type": "number"}, {"type": "string", "enum": REAL_WORDS}]}
 _SCALARS: Final[Mapping[int, Schema]] = MappingProxyType(
     {
         FieldDescriptor.CPPTYPE_BOOL: {"type": "boolean"},

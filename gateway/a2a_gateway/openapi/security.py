@@ -1,4 +1,4 @@
-"""The security schemes of an agent card, as OpenAPI describes them (spec: DOOR-03)."""
+"""Describes the security schemes of an agent card in the form of OpenAPI (spec: DOOR-03)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP requests as request messages, and answers as HTTP bodies, by the route's annotation.
+"""Turns an HTTP request into a request message, and an answer into a body, by the route's annotation.
 
 Serves REST-04 to REST-06, QPAR-01, QPAR-02, TENA-03 and CONF-50. The fields of path and query become a JSON value,
 which the codec reads like a body, so a field means the same in both. All faults are reported at once.
@@ -41,7 +41,7 @@ def bind(
     plan = _plan(match.route)
     faults: list[Violation] = []
     said = url_values(match, query, faults)
-    from_url = _judged(faults, codec, said, plan.request) if said else None
+    from_url = _decoded(faults, codec, said, plan.request) if said else None
     if query:
         faults.extend(_foreign(plan.kind, query, codec))
     from_body = _read(plan, body, codec, faults, max_depth) if plan.takes_body else None
@@ -55,7 +55,7 @@ def bind(
 
 
 class _RoutePlan(NamedTuple):
-    """What is the same for all requests of a route."""
+    """The facts that are the same for all requests of a route."""
 
     request: type[Message]
     kind: Descriptor
@@ -73,7 +73,7 @@ def _plan(route: Route) -> _RoutePlan:
 
 
 def url_values(match: Match, query: Sequence[tuple[str, str]], faults: list[Violation]) -> dict[str, object]:
-    """Return the fields of path and query as JSON that no codec has read yet; add faults found on the way."""
+    """Return the fields of path and query as JSON, which the codec has not read yet; add faults to `faults`."""
     if not (query or match.captures):
         return {}
     plan = _plan(match.route)
@@ -132,7 +132,7 @@ def _put(said: dict[str, object], field: UrlField, texts: Sequence[str], faults:
     inner[last] = values if field.many else values[0]
 
 
-def _judged(faults: list[Violation], codec: Codec, value: object, request: type[Message]) -> Message | None:
+def _decoded(faults: list[Violation], codec: Codec, value: object, request: type[Message]) -> Message | None:
     try:
         return codec.decode(value, request)
     except A2AError as error:
@@ -151,7 +151,7 @@ def _read(plan: _RoutePlan, body: JsonText, codec: Codec, faults: list[Violation
     if not plan.member and not isinstance(value, dict):
         faults.append(Violation("body", f"must be an object, got {shown(value)}"))
         return None
-    return _judged(faults, codec, {plan.member: value} if plan.member else value, plan.request)
+    return _decoded(faults, codec, {plan.member: value} if plan.member else value, plan.request)
 
 
 def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
@@ -162,7 +162,7 @@ def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
     """
     for field, value in url.ListFields():
         path = prefix + field.json_name
-        if (rival := _rival(body, field)) is not None:
+        if (rival := _other_choice(body, field)) is not None:
             yield Violation(path, f'cannot be in the URL while the body has "{rival}": only one may be given')
         elif is_map(field):
             yield from _merge_map(getattr(body, field.name), value, path)
@@ -174,7 +174,7 @@ def merge(body: Message, url: Message, prefix: str = "") -> Iterator[Violation]:
             yield Violation(path, _contradiction(value, said))
 
 
-def _rival(body: Message, field: FieldDescriptor) -> str | None:
+def _other_choice(body: Message, field: FieldDescriptor) -> str | None:
     """Return the JSON name of another member of the field's oneof that the body has set."""
     oneof = field.containing_oneof
     chosen = body.WhichOneof(oneof.name) if oneof is not None else None

@@ -1,7 +1,7 @@
-"""Request headers as gRPC metadata and back, and the media types of requests and answers.
+"""Turns request headers into gRPC metadata, and metadata into headers, by the conventions of grpc-gateway.
 
-Metadata follows the conventions of grpc-gateway (spec: DOOR-10, SPAR-01, SPAR-02). Media types: MEDI, CONF-03, CONF-04
-and DOOR-11.
+It also refuses requests whose head is too large, and those of web pages that may not call. Serves DOOR-04, DOOR-10,
+SPAR-01 and SPAR-02.
 """
 
 from __future__ import annotations
@@ -9,45 +9,46 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from ipaddress import ip_address
 from types import MappingProxyType
 
 from aiohttp import HttpVersion11, hdrs, web
-from multidict import MultiMapping
+from multidict import istr
 
+from a2a_gateway.requests.media_types import is_lines, must_be_json
 from a2a_gateway.upstream import MetadataPairs
-from a2a_server.protocol.errors import A2AError, Reason, Violation, refuse
+from a2a_server.protocol.errors import RATE_HEADERS, A2AError, Reason, Violation, refuse
 from a2a_server.protocol.names import (
-    A2A_JSON,
     EXTENSIONS,
     EXTENSIONS_HEADER,
-    JSON,
-    NDJSON,
     SCHEMES,
     SPOKEN,
-    SSE,
     TRACE_PARENT,
     TRACE_STATE,
 )
 from a2a_server.protocol.options import RESERVED, GatewayOptions
 
 MOST_HEADERS = 100
-BESIDE = len(": \r\n")
-"""What a header has beside its name and its value."""
+HEADER_OVERHEAD = len(": \r\n")
+"""How many bytes a header has besides its name and its value."""
 
 PREFIX = "grpc-metadata-"
 WELL_KNOWN = "grpcgateway-"
 TIMEOUT = "grpc-timeout"
 
 _OURS = frozenset({SPOKEN, SCHEMES})
-"""Metadata that only this gateway may send to the upstream; clients cannot."""
+"""Metadata that only the gateway may send to the upstream. Headers of clients never become this metadata."""
+
+_PROXIES = ("client-cert", "x-auth-request-", "x-forwarded-", "x-remote-")
+"""Prefixes of metadata in which a proxy names the caller whom it has authenticated."""
 
 _TRACE = frozenset({TRACE_PARENT, TRACE_STATE})
-"""A malformed value of these never refuses a call; readers ignore it.
+"""Trace headers. A malformed value is ignored and never an error.
 
-Several lines are joined to the one list that they are in HTTP. Of several metadata values gRPC would use the last.
+Several lines are joined to one list, as HTTP defines. Of several metadata values, gRPC would use only the last.
 """
 
 _NAME = re.compile(r"[0-9a-z_.-]{1,256}")
@@ -56,12 +57,16 @@ _UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
 _LONGEST_TIMEOUT = 30 * 24 * 3600.0
 """Longer timeouts are shortened to this, so that no timer overflows."""
 _UNPRINTABLE = re.compile(r"[^ -~]")
+_TAB = "\t"
+"""The one control character that aiohttp lets into a header: ASCII without it is printable."""
 _DEADLINE = ":deadline"
-"""Stands for the timeout. No metadata can have this name."""
+"""The target of the timeout header. No metadata can have this name."""
 _MOST_REMEMBERED = 1024
 _CONTINUE = "100-continue"
-_LONGEST_ACCEPT = 1024
-_WEIGHT = re.compile(r"[01]?(\.[0-9]{0,3})?")
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_ORIGIN, _SITE, _MODE, _DEST = istr("Origin"), istr("Sec-Fetch-Site"), istr("Sec-Fetch-Mode"), istr("Sec-Fetch-Dest")
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]{1,254}))(?::[0-9]{1,5})?")
+_ALL_ADDRESSES = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to be recognised
 
 
 @dataclass(slots=True, eq=False)
@@ -77,9 +82,18 @@ class HeaderMap:
     """Decides which request headers become metadata, and under which names."""
 
     def __init__(
-        self, forward: Iterable[str], well_known: Iterable[str], renamed: Mapping[str, str] = MappingProxyType({})
+        self,
+        forward: Iterable[str],
+        well_known: Iterable[str],
+        renamed: Mapping[str, str] = MappingProxyType({}),
+        identity: Iterable[str] = (),
     ) -> None:
-        """`renamed` headers are always forwarded, under the name given here."""
+        """`renamed` headers are always forwarded, under the given name.
+
+        `identity` headers name the caller, and only trusted proxies may send them. Only a header with exactly such a
+        name becomes metadata of that name, so that clients cannot use another spelling of it.
+        """
+        self.identity = frozenset(identity)
         self._renamed = renamed
         names = [name.lower() for name in forward]
         self._exact = frozenset(name for name in names if not name.endswith("*"))
@@ -87,16 +101,16 @@ class HeaderMap:
         self._well_known = frozenset(name.lower() for name in well_known)
         self._remembered: dict[str, str] = {}
         self._plain: dict[str, str] = {}
-        """The headers among them whose value is forwarded unchanged."""
+        """The remembered headers whose value is forwarded unchanged."""
 
     def incoming(self, headers: Mapping[str, str]) -> RequestMetadata:
-        """Read headers; one name may occur several times."""
+        """Read the headers of a request. A name may occur several times."""
         found = RequestMetadata()
         metadata = found.metadata
         plain, remembered = self._plain, self._remembered
         for name, value in headers.items():
             target = plain.get(name)
-            if target is not None and target not in metadata and value.isascii() and value.isprintable():
+            if target is not None and target not in metadata and value.isascii() and _TAB not in value:
                 metadata[target] = (value,)
                 continue
             target = remembered.get(name)
@@ -108,7 +122,7 @@ class HeaderMap:
 
     def _remember(self, name: str) -> str:
         target = self._target(name.lower())
-        if len(self._remembered) < _MOST_REMEMBERED:  # clients may invent names without end
+        if len(self._remembered) < _MOST_REMEMBERED:  # clients can send any number of different names
             self._remembered[name] = target
             special = target == _DEADLINE or target.startswith("grpc-") or target in RESERVED
             if target and not (special or target.endswith("-bin")):
@@ -123,8 +137,16 @@ class HeaderMap:
         listed = name in self._exact or (self._prefixes and name.startswith(self._prefixes))
         if listed and name not in RESERVED:
             target = name.removeprefix(PREFIX)
+            if is_identity(target, self.identity) and (target != name or name not in self._exact):
+                return ""
             return target if _NAME.fullmatch(name) and target not in _OURS else ""
         return WELL_KNOWN + name if name in self._well_known else ""
+
+
+def is_identity(name: str, more: Collection[str]) -> bool:
+    """Whether metadata of this name may name the caller. Some servers treat underscores like dashes."""
+    plain = name.replace("_", "-").removesuffix("-bin")
+    return plain.startswith(_PROXIES) or plain in more
 
 
 def _add(found: RequestMetadata, target: str, header: str, value: str) -> None:
@@ -135,10 +157,10 @@ def _add(found: RequestMetadata, target: str, header: str, value: str) -> None:
     elif target.endswith("-bin"):
         found.binary[target] = (*found.binary.get(target, ()), *_decoded(header, value))
     elif target in _TRACE:
-        line = value if value.isascii() and value.isprintable() else ""
+        line = value if value.isascii() and _TAB not in value else ""
         found.metadata[target] = (",".join([*found.metadata.get(target, ()), line]),)
-    elif not value.isascii() or not value.isprintable():
-        if not target.startswith(WELL_KNOWN):  # a browser's Referer must not refuse a call
+    elif not value.isascii() or _TAB in value:
+        if not target.startswith(WELL_KNOWN):  # a browser's Referer must not make a call fail
             refuse([Violation(header, "must be printable ASCII")])
     else:
         metadata = found.metadata
@@ -166,111 +188,37 @@ def _decoded(header: str, value: str) -> Iterable[bytes]:
 def outgoing(
     metadata: MetadataPairs, trailers: MetadataPairs = (), echo: Sequence[str] = (EXTENSIONS_HEADER,)
 ) -> Sequence[tuple[str, str]]:
-    """Turn metadata into headers named as by grpc-gateway; active extensions also get the protocol's own header."""
-    headers = [("Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
-    headers += [("Grpc-Trailer-" + name, _text(value)) for name, value in trailers if not name.startswith("grpc-")]
+    """Turn metadata into headers with the names of grpc-gateway. Active extensions also get the protocol's own header.
+
+    Rate limits get only their own headers.
+    """
+    own_name = RATE_HEADERS.get
+    headers = [(own_name(name) or "Grpc-Metadata-" + name, _text(value)) for name, value in metadata]
+    headers += [
+        (own_name(name) or "Grpc-Trailer-" + name, _text(value))
+        for name, value in trailers
+        if not name.startswith("grpc-")
+    ]
     headers += [(own, _text(value)) for name, value in metadata if name == EXTENSIONS for own in echo]
     return headers
 
 
 def _text(value: str | bytes) -> str:
-    """Return a value that is safe in a header, whatever the upstream has sent."""
+    """Return a value that is safe in a header. The upstream may have sent anything."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return value if value.isascii() and value.isprintable() else _UNPRINTABLE.sub("?", value)
 
 
-def accepted_types(headers: MultiMapping[str]) -> str | None:
-    """Return the value of Accept; several lines of it are one list."""
-    lines = headers.getall(hdrs.ACCEPT, None)
-    return None if lines is None else ", ".join(lines)
-
-
-def answer_type(accept: str | None) -> str:
-    return A2A_JSON if accept is None or accept == "*/*" else _best(accept, (A2A_JSON, JSON))
-
-
-def plain_answer_type(accept: str | None) -> str:
-    """Return plain JSON; clients that accept only A2A's type get it too (CONF-04)."""
-    if accept is not None and accept != "*/*":
-        _best(accept, (JSON, A2A_JSON))
-    return JSON
-
-
-def stream_type(accept: str | None) -> str:
-    """Return the type of a stream. Clients that ask for plain JSON get SSE, the protocol's only form."""
-    if accept is None or accept == SSE:
-        return SSE
-    best = _best(accept, (SSE, NDJSON, A2A_JSON, JSON), told=2)
-    return best if best == NDJSON else SSE
-
-
-def error_type(accept: str | None) -> str:
-    """Return the type that a success would have. A client that accepts neither still gets the error."""
-    try:
-        return answer_type(accept)
-    except A2AError:
-        return A2A_JSON
-
-
-def must_be_json(content_type: str | None, types: Sequence[str] = (A2A_JSON, JSON)) -> None:
-    """Refuse a body of another type before it is parsed (MEDI-05). No Content-Type counts as JSON."""
-    if content_type is None or content_type in types or _bare(content_type) in types:
-        return
-    raise A2AError(
-        Reason.CONTENT_TYPE_NOT_SUPPORTED,
-        f'The body must be {" or ".join(types)} in UTF-8; Content-Type is "{content_type[:100]}".',
-        metadata={"contentType": content_type},
-    )
-
-
-def _bare(content_type: str) -> str:
-    kind, *parameters = content_type.lower().split(";")
-    named = [(name.strip(), value.strip(' "')) for name, _, value in (item.partition("=") for item in parameters)]
-    return kind.strip() if all(value in {"utf-8", "utf8"} for name, value in named if name == "charset") else ""
-
-
-@lru_cache(maxsize=256)
-def _best(accept: str, offers: Sequence[str], told: int | None = None) -> str:
-    """Return the offer that Accept prefers (RFC 9110), the first among equals; refusals list the first `told` ones."""
-    ranges = list(_ranges(accept[:_LONGEST_ACCEPT]))
-    quality = {offer: _quality(offer, ranges) for offer in offers}
-    best = max(offers, key=lambda offer: quality[offer])
-    if ranges and not quality[best]:
-        raise A2AError(Reason.NOT_ACCEPTABLE, f'There is {", ".join(offers[:told])}; Accept asks for "{accept[:100]}".')
-    return best
-
-
-def _ranges(accept: str) -> Iterator[tuple[str, float]]:
-    for item in accept.split(","):
-        kind, *parameters = (part.strip().lower() for part in item.split(";"))
-        if kind:
-            weights = [text[2:] for text in parameters if text.startswith("q=")]
-            yield "*/*" if kind == "*" else kind, _weight(weights[0]) if weights else 1.0  # Java's clients send `*`
-
-
-def _weight(text: str) -> float:
-    """Read a weight; ignore a malformed one."""
-    return min(float(text), 1.0) if _WEIGHT.fullmatch(text) and text not in {"", "."} else 1.0
-
-
-def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:
-    family = offer.partition("/")[0] + "/*"
-    for wanted in (offer, family, "*/*"):
-        if found := [weight for kind, weight in ranges if kind == wanted]:
-            return max(found)
-    return 0.0
-
-
 def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
-    """Refuse a URL or headers that are too large (DOOR-04), and what cannot be framed or expected."""
+    """Refuse a URL or headers that are too large (DOOR-04), a body whose end is unknown, and an unknown `Expect`."""
     if len(request.raw_path) > options.max_url_bytes:
         raise url_too_long(options)
     raw, most = request.raw_headers, options.max_header_bytes
     total = sum([len(name) + len(value) for name, value in raw])
     if total > most and any(len(name) > most or len(value) > most for name, value in raw):
         raise A2AError(Reason.HEADERS_TOO_LARGE, f"A header may have at most {most} bytes.")
-    if total + BESIDE * len(raw) > options.max_header_total_bytes:
+    if total + HEADER_OVERHEAD * len(raw) > options.max_header_total_bytes:
         raise headers_too_large(options)
     if len(raw) > MOST_HEADERS:
         raise too_many_headers()
@@ -281,7 +229,7 @@ def check_head(request: web.BaseRequest, options: GatewayOptions) -> None:
 
 
 def is_misframed(request: web.BaseRequest) -> bool:
-    """Whether nobody can say where the request ends, and with it the connection (RFC 9112, 6.1)."""
+    """Whether the end of the request is unknown, so that the connection must close (RFC 9112, 6.1)."""
     return request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers
 
 
@@ -296,3 +244,48 @@ def headers_too_large(options: GatewayOptions) -> A2AError:
 
 def too_many_headers() -> A2AError:
     return A2AError(Reason.HEADERS_TOO_LARGE, f"A request may have at most {MOST_HEADERS} headers.")
+
+
+def check_sender(request: web.BaseRequest, hosts: frozenset[str] | None, allows: Callable[[str], bool]) -> None:
+    """Refuse a request of a web page that may not call (DOOR-04).
+
+    `hosts` are this server's names, which `Host` must be one of; None = any name. `allows` says whether pages of an
+    origin may call. Requests that may change something follow the rules of CrossOriginProtection in Go 1.25.
+    """
+    headers = request.headers
+    if hosts is not None and (host := headers.get(hdrs.HOST)) is not None and not is_own_host(host, hosts):
+        text = f'Host "{host[:100]}" is none of this server\'s names; the setting gateway.hosts adds names.'
+        raise A2AError(Reason.MISDIRECTED_REQUEST, text)
+    if request.method in _SAFE or not (_SITE in headers or _ORIGIN in headers or _MODE in headers or _DEST in headers):
+        return
+    origin = headers.get(_ORIGIN, "")
+    if not (_is_same_origin(headers.get(_SITE, ""), origin, headers.get(hdrs.HOST, "")) or allows(origin)):
+        text = "Pages of other sites may not call; the setting gateway.cors_origins lists origins whose pages may."
+        raise A2AError(Reason.PERMISSION_DENIED, text)
+    has_type = hdrs.CONTENT_TYPE in headers
+    if request.method == hdrs.METH_POST and (has_type or request.can_read_body) and not is_lines(headers):
+        must_be_json(headers.get(hdrs.CONTENT_TYPE, ""))  # a page may send other types, or none, to any site
+
+
+def _is_same_origin(site: str, origin: str, host: str) -> bool:
+    """Whether a request comes from a page of this server, from the user directly, or from no browser at all."""
+    if site:
+        return site in {"same-origin", "none"}
+    return not origin or (bool(host) and origin.partition("://")[2].lower() == host.lower())
+
+
+@lru_cache(maxsize=256)
+def is_own_host(host: str, names: frozenset[str]) -> bool:
+    """Whether a Host header names this server or machine. The port may differ, because ports are often forwarded."""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
+    name = (found["address"] or found["name"]).lower().removesuffix(".")
+    if name in names or name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return False
+    # DNS rebinding needs a name: a page whose host is an address comes from that very address.
+    return address.is_loopback or str(address) in names or not names.isdisjoint(_ALL_ADDRESSES)

@@ -1,9 +1,9 @@
-"""The client's address and the URL it used, as trusted proxies report them (spec: DOOR-05).
+"""Finds the client's address and the URL it used, from the headers of trusted proxies (spec: DOOR-05).
 
 Each proxy appends one entry to each list. So the last entries come from trusted proxies, and earlier ones may be
-forged. A proxy writes one family of headers, `Forwarded` or `X-Forwarded-*`, and passes the other on unchanged; when
-the two differ, neither is believed. Few proxies write `X-Forwarded-Prefix`, so it may come from the client, and is
-believed only if the operator says so.
+forged. A proxy writes one family of headers, `Forwarded` or `X-Forwarded-*`, and passes the other on unchanged. If the
+two differ, neither is used. Few proxies write `X-Forwarded-Prefix`, so it may come from the client, and is used only if
+the operator says so.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class ForwardedLists(NamedTuple):
 
 
 class Proxies:
-    """Knows which proxies are trusted."""
+    """The trusted proxies, and what they report."""
 
     def __init__(self, trusted: Iterable[str], public_url: str = "", *, prefix: bool = False) -> None:
-        """`prefix`: whether X-Forwarded-Prefix is believed too."""
-        self._public_url = public_url.rstrip("/")
+        """`prefix`: whether X-Forwarded-Prefix is used too."""
+        self.public_url = public_url.rstrip("/")
         self.trusted = [network_of(text) for text in trusted]
         self._prefix = prefix
         said = (hdrs.FORWARDED, *_LISTS, *((_PREFIX_HEADER,) if prefix else ()))
-        self.vary: Sequence[str] = said if self.trusted and not self._public_url else ()
+        self.vary: Sequence[str] = said if self.trusted and not self.public_url else ()
         """The headers that `base` depends on, for `Vary`."""
 
     def client(self, request: web.BaseRequest) -> str:
@@ -52,26 +52,26 @@ class Proxies:
         peer = request.remote or ""
         if not self.trusts(peer):
             return peer
-        told = {self._walk(report.addresses)[0] for report in self._reports(request) if report.addresses}
+        told = {self._last_untrusted(report.addresses)[0] for report in self._reports(request) if report.addresses}
         return (told.pop() or peer) if len(told) == 1 else peer
 
     def base(self, request: web.BaseRequest) -> str:
-        """Return the base URL that clients use: the configured one, else the proxies' one, else an empty text."""
-        if self._public_url:
-            return self._public_url
+        """Return the base URL that clients use: the configured one, or the proxies' one, or an empty text."""
+        if self.public_url:
+            return self.public_url
         if not self.trusts(request.remote or ""):
             return ""
         told = {self._url(request, report) for report in self._reports(request)}
         return told.pop() if len(told) == 1 else ""
 
     def _url(self, request: web.BaseRequest, report: ForwardedLists) -> str:
-        _, depth = self._walk(report.addresses)
-        scheme = (_at(report.schemes, depth) or request.scheme).lower()
-        host = _at(report.hosts, depth) or request.headers.get(hdrs.HOST, "")
-        prefix = _at(report.prefixes, depth).rstrip("/")
+        _, depth = self._last_untrusted(report.addresses)
+        scheme = (_entry_at(report.schemes, depth) or request.scheme).lower()
+        host = _entry_at(report.hosts, depth) or request.headers.get(hdrs.HOST, "")
+        prefix = _entry_at(report.prefixes, depth).rstrip("/")
         if scheme not in _USUAL_PORTS or not _HOST.fullmatch(host) or not _PREFIX.fullmatch(prefix):
             return ""
-        return f"{scheme}://{_with_port(host, _at(report.ports, depth), scheme)}{prefix}"
+        return f"{scheme}://{_with_port(host, _entry_at(report.ports, depth), scheme)}{prefix}"
 
     def _reports(self, request: web.BaseRequest) -> Iterator[ForwardedLists]:
         prefixes = _listed(request, _PREFIX_HEADER) if self._prefix else ()  # for both families
@@ -83,7 +83,7 @@ class Proxies:
         if names or schemes or hosts or (prefixes and not standard):
             yield ForwardedLists([_bare(name) for name in names], schemes, hosts, ports, prefixes)
 
-    def _walk(self, addresses: Sequence[str]) -> tuple[str, int]:
+    def _last_untrusted(self, addresses: Sequence[str]) -> tuple[str, int]:
         """Return the last address that is not a trusted proxy, and how many entries back from the end it is."""
         passed = 0
         for address in reversed(addresses):
@@ -105,11 +105,11 @@ class Proxies:
 
 
 def _listed(request: web.BaseRequest, name: str) -> Sequence[str]:
-    """Return all entries of a list header; several lines are one list."""
+    """Return all entries of a list header. Several lines are joined to one list."""
     return [text.strip() for line in request.headers.getall(name, ()) for text in line.split(",") if text.strip()]
 
 
-def _at(entries: Sequence[str], depth: int) -> str:
+def _entry_at(entries: Sequence[str], depth: int) -> str:
     """Return the entry of the outermost trusted proxy. Many proxies replace the list, so it may be shorter."""
     return entries[-min(depth, len(entries))] if entries else ""
 

@@ -4,5 +4,5 @@
    collide with the gateway's own pages.
 2. `template` parses their path templates.
 3. `url_fields` finds the fields that a path or a query names.
-4. `table` puts the routes into a trie of segments, and finds the one that a request means.
+4. `table` puts the routes into a trie of segments, and finds the route of a request.
 """

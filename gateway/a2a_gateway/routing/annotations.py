@@ -1,7 +1,6 @@
-"""Routes from google.api.http annotations, checked when the table is built (spec: REST-01, REST-02, REST-03, CONF-49).
+"""Reads and checks the routes of google.api.http annotations (spec: REST-01, REST-02, REST-03, CONF-49).
 
-The second half refuses routes that collide with what the gateway serves itself: its own pages, and the paths of older
-versions.
+The second half refuses routes that collide with the gateway's own pages, or with the paths of older versions.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final, NamedTuple
 from google.api import annotations_pb2, http_pb2
 from google.protobuf.descriptor import Descriptor, MethodDescriptor, ServiceDescriptor
 
-from a2a_gateway.routing.template import Segment, Template, TemplateError, begins, meet, parse
+from a2a_gateway.routing.template import Segment, Template, TemplateError, overlap, parse, starts_with
 from a2a_gateway.routing.url_fields import UnfitError, UrlField, find
 
 ANY: Final = "*"
@@ -26,7 +25,7 @@ METHODS: Final = frozenset(
         *("UNLINK", "UNLOCK", "UNSUBSCRIBE"),
     )
 )
-"""All methods that aiohttp's parser accepts, except CONNECT and OPTIONS, which are not about what a path serves."""
+"""All methods that aiohttp's parser accepts, except CONNECT and OPTIONS, which no route can have."""
 DISCOVERY: Final = "a2a_server.discovery.v1.Discovery"
 _OLD_CARD: Final = "a2a_server.discovery.v1.OldDiscovery.GetAgentCard"
 
@@ -71,7 +70,7 @@ def routes_of(service: ServiceDescriptor) -> Iterator[Route]:
 
 @lru_cache(maxsize=256)
 def is_public(method: MethodDescriptor) -> bool:
-    """Whether anyone may call a method; its answers may be cached."""
+    """Whether anyone may call a method, and cache its answers."""
     return bool(method.containing_service.full_name == DISCOVERY or method.full_name == _OLD_CARD)
 
 
@@ -103,9 +102,9 @@ def _route(method: MethodDescriptor, rule: http_pb2.HttpRule) -> Route:
 def _check(route: Route) -> None:
     method = route.method
     if route.verb not in METHODS and route.verb != ANY:
-        raise RouteError(_unfit(route.verb))
-    if method.client_streaming:
-        raise RouteError("a stream of requests has no REST form")
+        raise RouteError(_verb_fault(route.verb))
+    if method.client_streaming and not route.body:
+        raise RouteError("a stream of requests needs a body, which has one request in each line")
     if method.server_streaming and route.response_body:
         raise RouteError("a stream has no response_body: its events are whole messages")
     if route.body and route.verb in {"GET", "HEAD"}:
@@ -116,11 +115,11 @@ def _check(route: Route) -> None:
     _check_member(method.output_type, route.response_body)
 
 
-def _unfit(verb: str) -> str:
+def _verb_fault(verb: str) -> str:
     if not verb:
         return "the custom pattern has no kind"
     if verb == "OPTIONS":
-        return "OPTIONS is answered by the gateway itself: it tells what a path takes"
+        return "the gateway itself answers OPTIONS, with the methods of a path"
     return f'no request can have the method "{verb}"; the kind may be * or one of {", ".join(sorted(METHODS))}'
 
 
@@ -140,38 +139,43 @@ def _check_member(kind: Descriptor, name: str) -> None:
 
 
 Root = tuple[Segment, ...]
-"""The segments that a path begins with; `*` is any."""
+"""The segments that a path begins with; `*` matches any segment."""
 
 
-class Area(NamedTuple):
-    """Paths below a root that the gateway serves beside the services' routes."""
+class ReservedPaths(NamedTuple):
+    """Paths below a root that the gateway uses itself, for an older version."""
 
     name: str
     root: Root
     templates: Sequence[Template]
 
 
-def check_collisions(routes: Iterable[Route], pages: Collection[str], areas: Collection[Area]) -> None:
-    """Refuse a route whose own literal path is already taken by a page or an area."""
+def check_collisions(routes: Iterable[Route], pages: Collection[str], reserved: Collection[ReservedPaths]) -> None:
+    """Refuse a route whose path is already used by a page, or by an older version."""
     for route in routes:
         if route.template.text in pages:
-            raise _refusal(route, "the gateway itself answers there")
-        for area in areas:
-            for other in area.templates if begins(route.template, area.root) else ():
-                if meet(route.template, other):
-                    raise _refusal(route, f'{area.name} is served at "{other.text}"; move one, or do without the other')
+            raise _collision(route, "the gateway itself answers there")
+        for paths in reserved:
+            for other in paths.templates if starts_with(route.template, paths.root) else ():
+                if overlap(route.template, other):
+                    raise _collision(
+                        route, f'{paths.name} is served at "{other.text}"; move one, or do without the other'
+                    )
 
 
-def old_areas(routes: Collection[Route], roots: Iterable[Root]) -> Iterator[Area]:
-    """Return the paths of 0.3 below each root, after what stands before the root's last segment."""
+def reserved_for_v0_3(routes: Collection[Route], roots: Iterable[Root]) -> Iterator[ReservedPaths]:
+    """Yield the paths of 0.3 for each root. They follow the segments before the root's last one."""
     for *before, last in roots:
         templates = [replace(it.template, segments=(*before, *it.template.segments)) for it in routes]
-        yield Area("A2A 0.3", (*before, last), templates)
+        yield ReservedPaths("A2A 0.3", (*before, last), templates)
 
 
-def draft_area(path: str) -> Area:
-    return Area("the draft", tuple(path.split("/")[1:]), [parse(f"{path}/**")])
+def reserved_for_draft(path: str) -> Iterator[ReservedPaths]:
+    """Yield the paths of the draft. If it is served at the root, these are /v1 and /v1 of every tenant."""
+    for root in (path,) if path != "/" else ("/v1", "/*/v1"):
+        template = parse(f"{root}/**")
+        yield ReservedPaths("the draft", template.segments[:-1], [template])
 
 
-def _refusal(route: Route, reason: str) -> RouteError:
+def _collision(route: Route, reason: str) -> RouteError:
     return RouteError(f'{route.method.full_name} cannot have {route.verb} "{route.template.text}": {reason}')

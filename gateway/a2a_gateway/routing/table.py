@@ -1,4 +1,4 @@
-"""The table of all REST routes, and which route a request means (spec: REST-01, REST-02, REST-03, REST-07, CONF-49)."""
+"""The table of all REST routes; finds the route of a request (spec: REST-01, REST-02, REST-03, REST-07, CONF-49)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_gateway.routing.annotations import ALIASES, ANY, METHODS, Alias, Route, RouteError, is_public, routes_of
-from a2a_gateway.routing.template import Segment, Template, Wild, begins, decode, decode_between_slashes
+from a2a_gateway.routing.template import Segment, Template, Wildcard, decode, decode_between_slashes, starts_with
 from a2a_server.protocol.errors import A2AError, Violation, refuse
 
 NOT_SERVED: Final = "There is nothing at this path."
 
 _USUAL: Final = frozenset({"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"})
-"""What `Allow` lists for a route that accepts every verb: the header has no word for "all"."""
+"""The verbs in `Allow` for a route that accepts every verb: the header has no value for "all"."""
 
 Verbs = dict[str, Route]
 """The routes of one path, by HTTP method; `*` stands for any of `METHODS`."""
@@ -27,12 +27,12 @@ class Match(NamedTuple):
     """The decoded text that the path gives for each field; fields are named as in the proto."""
 
 
-class Unknown(LookupError):  # noqa: N818 - an outcome of matching; the door makes it an answer
-    """No route has this path. The text is meant for the client."""
+class UnknownPath(LookupError):  # noqa: N818 - a usual result of matching
+    """No route has this path. The text is for the client."""
 
 
 class WrongVerb(LookupError):  # noqa: N818 - as Unknown
-    """The path is served under other verbs. The text is meant for the client."""
+    """The path is served under other verbs. The text is for the client."""
 
     def __init__(self, allow: Sequence[str]) -> None:
         super().__init__(f"This path answers to {', '.join(allow)}.")
@@ -44,7 +44,7 @@ class Table:
     """All routes. The most specific one wins: in each segment a literal is tried before `*`, and `*` before `**`.
 
     So plain routes come before those that begin with a tenant (CONF-49). A path with a slash at its end is another
-    path and not served, as in every API made from protos; the answer tells to leave out the slash.
+    path, which is not served; the answer says to leave out the slash.
     """
 
     __slots__ = ("_fixed", "_root", "routes")
@@ -65,7 +65,7 @@ class Table:
 
     def _add(self, route: Route) -> Route:
         template = route.template
-        verbs = self._root.place(template)
+        verbs = self._root.routes_for(template)
         if (other := verbs.setdefault(route.verb, route)) is not route:
             raise RouteError(
                 f"{route.method.full_name} and {other.method.full_name} both answer {route.verb} "
@@ -78,34 +78,34 @@ class Table:
     def match(self, verb: str, raw_path: str) -> Match:
         """Find the route for a path that is still percent-encoded and has no query.
 
-        Raises `Unknown`, `WrongVerb`, or `A2AError` when the encoding is broken.
+        Raises `UnknownPath`, `WrongVerb`, or `A2AError` when the encoding is broken.
         """
         fixed = self._fixed.get(raw_path)
         if fixed is not None and (match := fixed.get(verb)) is not None:
             return match
         if not raw_path.startswith("/"):
-            raise Unknown(NOT_SERVED)
+            raise UnknownPath(NOT_SERVED)
         segments = _segments(raw_path)
         search = Search(verb, segments)
         route = search.run(self._root)
         if route is None:
-            raise WrongVerb(_allow(search.missed)) if search.missed else Unknown(self._advice(raw_path))
+            raise WrongVerb(_allow(search.other_verbs)) if search.other_verbs else UnknownPath(self._advice(raw_path))
         return Match(route, _captures(route.template, segments, raw_path))
 
     def verbs(self, raw_path: str) -> Sequence[str]:
         """Return the verbs of a path; raises as `match` does when the path is not served."""
-        if missed := self._missed(raw_path):
-            return _allow(missed)
-        raise Unknown(self._advice(raw_path))
+        if other_verbs := self._routes_at(raw_path):
+            return _allow(other_verbs)
+        raise UnknownPath(self._advice(raw_path))
 
     def has(self, raw_path: str) -> bool:
         try:
             return bool(self.routes and self.verbs(raw_path))
-        except (Unknown, A2AError):
+        except (UnknownPath, A2AError):
             return False
 
     def is_public(self, raw_path: str) -> bool:
-        """Whether any page may read what is there (CONF-77)."""
+        """Whether any web page may read the answers at a path (CONF-77)."""
         try:
             return is_public(self.match("GET", raw_path).route.method)
         except (LookupError, A2AError):
@@ -113,18 +113,18 @@ class Table:
 
     def under(self, roots: Collection[tuple[Segment, ...]]) -> Table:
         """Return the routes that begin with one of these roots."""
-        return Table(route for route in self.routes if any(begins(route.template, root) for root in roots))
+        return Table(route for route in self.routes if any(starts_with(route.template, root) for root in roots))
 
     def _advice(self, raw_path: str) -> str:
         bare = raw_path.rstrip("/")
-        slashed = bare != raw_path and self._missed(bare)
+        slashed = bare != raw_path and self._routes_at(bare)
         return f"{NOT_SERVED} Leave out the slash at its end." if slashed else NOT_SERVED
 
-    def _missed(self, raw_path: str) -> Sequence[Verbs]:
-        """Return the routes of a path, under whatever verb."""
+    def _routes_at(self, raw_path: str) -> Sequence[Verbs]:
+        """Return the routes of a path, for all verbs."""
         search = Search("", _segments(raw_path))
         search.run(self._root)
-        return search.missed
+        return search.other_verbs
 
 
 @dataclass(slots=True, eq=False)
@@ -138,18 +138,18 @@ class Node:
     rest: dict[str, Verbs] = field(default_factory=dict)
     """Routes whose `**` matches all segments from here on, by suffix."""
 
-    def place(self, template: Template) -> Verbs:
-        """Return the routes with the template's shape, for the caller to add to."""
+    def routes_for(self, template: Template) -> Verbs:
+        """Return the routes of a template, which the caller may add to."""
         node, ends = self, self.here
         for segment in template.segments:
-            if segment is Wild.REST:
+            if segment is Wildcard.REST:
                 ends = node.rest
                 break
             node = node._child(segment)
             ends = node.here
         return ends.setdefault(template.suffix, {})
 
-    def _child(self, segment: str | Wild) -> Node:
+    def _child(self, segment: str | Wildcard) -> Node:
         if isinstance(segment, str):
             return self.literals.setdefault(segment, Node())
         if self.one is None:
@@ -165,7 +165,7 @@ class Search:
     task". Otherwise the colon is part of the id, as in `/tasks/urn:7`.
     """
 
-    __slots__ = ("_dotted", "_head", "_last", "_segments", "_tail", "_verb", "_whole", "missed")
+    __slots__ = ("_begins_with_dot", "_head", "_last", "_segments", "_tail", "_verb", "_whole", "other_verbs")
 
     def __init__(self, verb: str, segments: list[str]) -> None:
         """Take decoded segments; the path `/` has none."""
@@ -174,15 +174,15 @@ class Search:
         self._last = len(segments) - 1
         self._whole = segments[-1] if segments else ""
         self._head, _, self._tail = self._whole.rpartition(":")
-        self._dotted = bool(segments) and segments[0].startswith(".")
-        self.missed: list[Verbs] = []
+        self._begins_with_dot = bool(segments) and segments[0].startswith(".")
+        self.other_verbs: list[Verbs] = []
         """The routes that the path has under other verbs."""
 
     def run(self, root: Node) -> Route | None:
         return self._walk(root, 0) if self._segments else self._end(root, "")
 
     def _walk(self, node: Node, at: int) -> Route | None:
-        """Continue from a node with the segment at a position. No node is visited twice."""
+        """Search from a node on, with the segment at a position. No node is visited twice."""
         segment = self._segments[at]
         found: Route | None = None
         if at == self._last:
@@ -202,17 +202,17 @@ class Search:
         if found is None and self._tail and (child := node.literals.get(self._head)):
             found = self._end(child, self._tail)
         if found is None and node.one is not None:
-            found = self._end_wild(node.one)
+            found = self._end_at_wildcard(node.one)
         if found is None and node.rest:
             found = self._take(node.rest, self._suffix(node.rest))
         return found
 
     def _end(self, node: Node, suffix: str) -> Route | None:
-        """End at a node that a literal has led to, which has decided the suffix."""
+        """Return the route that ends at a node reached by a literal. The literal has decided the suffix."""
         found = self._take(node.here, suffix)
         return self._take(node.rest, suffix) if found is None and node.rest else found
 
-    def _end_wild(self, node: Node) -> Route | None:
+    def _end_at_wildcard(self, node: Node) -> Route | None:
         found: Route | None = None
         for ends in (node.here, node.rest):
             suffix = self._suffix(ends)
@@ -225,7 +225,7 @@ class Search:
 
     def _take(self, ends: Mapping[str, Verbs], suffix: str) -> Route | None:
         verbs = ends.get(suffix)
-        if verbs is None or (self._dotted and any(map(_begins_with_tenant, verbs.values()))):
+        if verbs is None or (self._begins_with_dot and any(map(_begins_with_tenant, verbs.values()))):
             return None
         found = verbs.get(self._verb)
         if found is None and self._verb == "HEAD":  # GET without the body
@@ -233,12 +233,12 @@ class Search:
         if found is None and self._verb in METHODS:
             found = verbs.get(ANY)
         if found is None:
-            self.missed.append(verbs)
+            self.other_verbs.append(verbs)
         return found
 
 
 def _begins_with_tenant(route: Route) -> bool:
-    """Whether a path of this route begins with a name that `may_be_tenant`."""
+    """Whether the paths of a route begin with a tenant."""
     return any(variable.path == "tenant" and variable.start == 0 for variable in route.template.variables)
 
 
@@ -247,13 +247,13 @@ def wildcards(template: Template, raw_path: str) -> Sequence[str]:
     segments = _segments(raw_path)
     if template.suffix:
         segments[-1] = segments[-1][: -len(template.suffix) - 1]
-    return [segments[at] for at, segment in enumerate(template.segments) if isinstance(segment, Wild)]
+    return [segments[at] for at, segment in enumerate(template.segments) if isinstance(segment, Wildcard)]
 
 
 def _aliased(alias: Alias, annotated: Sequence[Route], root: Node) -> Iterator[Route]:
     """Yield the routes that an alias adds, unless an annotation has the same verb and path."""
     for route in annotated:
-        known = root.place(route.template)
+        known = root.routes_for(route.template)
         if (route.verb, route.template.suffix) == (alias.verb, alias.suffix) and alias.also not in known:
             yield replace(route, verb=alias.also, body=alias.body)
 
@@ -283,8 +283,8 @@ def _captures(template: Template, segments: list[str], raw_path: str) -> dict[st
     }
 
 
-def _allow(missed: Iterable[Verbs]) -> Sequence[str]:
-    verbs = {verb for known in missed for verb in known} | {"OPTIONS"}
+def _allow(other_verbs: Iterable[Verbs]) -> Sequence[str]:
+    verbs = {verb for known in other_verbs for verb in known} | {"OPTIONS"}
     if ANY in verbs:
         verbs = (verbs | _USUAL) - {ANY}
     return sorted(verbs | {"HEAD"} if "GET" in verbs else verbs)

@@ -1,4 +1,4 @@
-"""The path templates of google.api.http, and the percent-encoding of paths (spec: REST-01, REST-02, REST-07)."""
+"""Parses the path templates of google.api.http, and decodes paths (spec: REST-01, REST-02, REST-07)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ class TemplateError(ValueError):
     """A path template that does not follow the grammar."""
 
 
-class Wild(Enum):
+class Wildcard(Enum):
     ONE = "*"
     """Exactly one segment, which is not empty."""
     REST = "**"
     """All remaining segments, possibly none."""
 
 
-Segment = str | Wild
+Segment = str | Wildcard
 """A decoded literal, or a wildcard."""
 
 
 class Variable(NamedTuple):
-    """A captured field: its value are the segments from `start` to `stop`."""
+    """A captured field. Its value is the text of the segments from `start` to `stop`."""
 
     path: str
     """The field, named as in the proto: `name`, `shelf.name`."""
@@ -48,23 +48,23 @@ class Template:
     """The custom verb, without its colon: `cancel`."""
 
 
-def begins(template: Template, root: tuple[Segment, ...]) -> bool:
-    """Whether a template begins with these segments; `*` among them is any."""
-    return all(wanted in {mine, Wild.ONE} for mine, wanted in zip_longest(template.segments[: len(root)], root))
+def starts_with(template: Template, root: tuple[Segment, ...]) -> bool:
+    """Whether a template begins with these segments; `*` in them matches any segment."""
+    return all(wanted in {mine, Wildcard.ONE} for mine, wanted in zip_longest(template.segments[: len(root)], root))
 
 
-def meet(one: Template, other: Template) -> bool:
+def overlap(one: Template, other: Template) -> bool:
     """Whether some path could match both, apart from a suffix that only one of them has."""
-    for mine, theirs in zip_longest(_words(one), _words(other)):
-        if Wild.REST in {mine, theirs}:
+    for mine, theirs in zip_longest(_segments_with_suffix(one), _segments_with_suffix(other)):
+        if Wildcard.REST in {mine, theirs}:
             return True
-        if None in {mine, theirs} or (mine != theirs and Wild.ONE not in {mine, theirs}):
+        if None in {mine, theirs} or (mine != theirs and Wildcard.ONE not in {mine, theirs}):
             return False
     return True
 
 
-def _words(template: Template) -> Iterator[Segment]:
-    """Yield the segments; a literal last segment includes the suffix."""
+def _segments_with_suffix(template: Template) -> Iterator[Segment]:
+    """Yield the segments. If the last one is a literal, it includes the suffix."""
     yield from template.segments[:-1]
     for last in template.segments[-1:]:
         yield f"{last}:{template.suffix}" if template.suffix and isinstance(last, str) else last
@@ -99,7 +99,7 @@ def parse(text: str) -> Template:
             variables.append(_variable(text, piece, segments))
         else:
             segments.append(_segment(text, piece))
-    if Wild.REST in segments[:-1]:
+    if Wildcard.REST in segments[:-1]:
         _refuse(text, '"**" must be the last segment')
     if len({variable.path for variable in variables}) < len(variables):
         _refuse(text, "a field is captured twice")
@@ -111,7 +111,7 @@ def _suffix(text: str) -> tuple[str, str]:
     if found is None:
         return text, ""
     suffix = _segment(text, found[1])
-    if isinstance(suffix, Wild):
+    if isinstance(suffix, Wildcard):
         _refuse(text, "the part after the colon must be a word")
     return text[: found.start()], suffix
 
@@ -131,13 +131,13 @@ def _variable(text: str, piece: str, segments: list[Segment]) -> Variable:
         _refuse(text, f'"{path}" is not the name of a field')
     start = len(segments)
     segments.extend(_segment(text, part) for part in (inner if equals else "*").split("/"))
-    stop = None if segments[-1] is Wild.REST else len(segments)
+    stop = None if segments[-1] is Wildcard.REST else len(segments)
     return Variable(path, start, stop, single=stop == start + 1)
 
 
 def _segment(text: str, part: str) -> Segment:
     if part in {"*", "**"}:
-        return Wild(part)
+        return Wildcard(part)
     if not _LITERAL.fullmatch(part):
         _refuse(text, f'"{part}" is neither a wildcard nor a literal' if part else "a segment is empty")
     try:

@@ -1,4 +1,4 @@
-"""The fields that a path or query can name, at any depth, and how their texts become JSON values (spec: QPAR-02)."""
+"""Finds the fields that a path or query names, at any depth, and turns their texts into JSON values (spec: QPAR-02)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from a2a_server.protocol.codec.faults import key_path
 DEEPEST = 32
 """How many names a field path may have. Recursive types would otherwise allow any number."""
 
-Reading = Callable[[str], object]
-"""Turns a text into a JSON value, which the codec checks later; raises `ValueError` when it cannot."""
+TextReader = Callable[[str], object]
+"""Turns a text into a JSON value, which the codec checks later; raises `ValueError` if it cannot."""
 
 
 class UnfitError(ValueError):
@@ -30,10 +30,10 @@ class UrlField(NamedTuple):
     name: str
     """Its name in error messages: `filter.owner`, `labels["key"]`."""
     path: tuple[str, ...]
-    """The JSON names from the request down; for a map the key is the last one."""
+    """The JSON names from the request to the field. For a map the key is the last one."""
     descriptor: FieldDescriptor
     """For a map, that of the entry's value."""
-    read: Reading
+    read: TextReader
     many: bool
     """Whether it accepts several values."""
     splits: bool
@@ -74,7 +74,7 @@ def _whole(field: FieldDescriptor, path: tuple[str, ...]) -> UrlField:
     name = ".".join(path)
     if is_map(field):
         raise UnfitError(f"is a map; write {name}[key]=value")
-    read = _reading(field)
+    read = _text_reader(field)
     if read is None:
         advice = "is a list of objects, which has no form in a URL"
         raise UnfitError(advice if field.is_repeated else f"is an object; name its members, as in {name}.member=value")
@@ -86,7 +86,7 @@ def _entry(field: FieldDescriptor, path: tuple[str, ...], key: str) -> UrlField:
     if field.message_type is None or not is_map(field):
         raise UnfitError("is not a map, so it takes no [key]; give a list by repeating the plain name")
     value = field.message_type.fields_by_name["value"]
-    read = _reading(value)
+    read = _text_reader(value)
     if read is None:
         raise UnfitError("is a map of objects, which has no form in a URL")
     return UrlField(".".join(path) + key_path(key), (*path, key), value, read, many=False, splits=False)
@@ -101,11 +101,11 @@ def is_well_known(kind: Descriptor) -> bool:
     return kind.file.package == "google.protobuf"
 
 
-def _reading(field: FieldDescriptor) -> Reading | None:
-    """Return how one value is read from text; None when it cannot be."""
+def _text_reader(field: FieldDescriptor) -> TextReader | None:
+    """Return the function that reads one value from text; None if a value cannot be given as text."""
     if (kind := field.message_type) is None:
         return _SCALARS.get(field.cpp_type, str)
-    return _reading(kind.fields_by_name["value"]) if kind.full_name in WRAPPERS else _MESSAGES.get(kind.full_name)
+    return _text_reader(kind.fields_by_name["value"]) if kind.full_name in WRAPPERS else _MESSAGES.get(kind.full_name)
 
 
 _DECIMAL = re.compile(r"-?[0-9]{1,40}")
@@ -132,7 +132,7 @@ def _json(text: str) -> object:
         raise ValueError(text) from error
 
 
-_SCALARS: Final[Mapping[int, Reading]] = {
+_SCALARS: Final[Mapping[int, TextReader]] = {
     FieldDescriptor.CPPTYPE_INT32: _integer,
     FieldDescriptor.CPPTYPE_INT64: _integer,
     FieldDescriptor.CPPTYPE_UINT32: _integer,
@@ -142,9 +142,9 @@ _SCALARS: Final[Mapping[int, Reading]] = {
     FieldDescriptor.CPPTYPE_BOOL: lambda text: ("false", "true").index(text) == 1,
     FieldDescriptor.CPPTYPE_ENUM: lambda text: int(text) if _DECIMAL.fullmatch(text) else text,
 }
-_MESSAGES: Final[Mapping[str, Reading]] = {
+_MESSAGES: Final[Mapping[str, TextReader]] = {
     **dict.fromkeys(("google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue"), _json),
     **dict.fromkeys(("google.protobuf.Duration", "google.protobuf.FieldMask"), str),
-    # An offset whose `+` was not encoded has become a space, which has no other meaning there.
+    # A client that does not encode the `+` of an offset sends a space. A space has no other meaning there.
     "google.protobuf.Timestamp": lambda text: _LOST_PLUS.sub(r"\1+\2", text),
 }

@@ -13,12 +13,16 @@ from tests.bench.cases import (
     lists,
     networked,
     old_sends,
+    postgres,
     reads,
+    replicas,
     sends,
     sse_fanout,
     sse_idle,
     streams,
+    trust,
     webhooks,
+    workers,
 )
 from tests.bench.lab import Lab
 from tests.bench.rows import Row
@@ -33,6 +37,7 @@ CASES: Mapping[str, Case] = {
     "stream": streams.stream,
     "chunks": chunks.chunks,
     "pages": lists.pages,
+    "postgres": postgres.postgres,
     "idle": idle.idle,
     "codec": codec.codec,
     "http_send": http_sends.http_send,
@@ -42,7 +47,10 @@ CASES: Mapping[str, Case] = {
     "http_stream": streams.http_stream,
     "sse_idle": sse_idle.sse_idle,
     "sse_fanout": sse_fanout.sse_fanout,
+    "trust": trust.trust,
     "networked": networked.networked,
+    "workers": workers.workers,
     "webhooks": webhooks.webhooks,
+    "replicas": replicas.replicas,
     "go": http_reads.go,
 }

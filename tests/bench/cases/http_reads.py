@@ -59,7 +59,7 @@ def http_list(lab: Lab) -> Iterator[Row]:
     fill(on_disk, count)
     with (
         lab.ours("memory") as ours,
-        lab.ours("sqlite", file=on_disk) as ours_on_disk,
+        lab.ours("sqlite", place=on_disk) as ours_on_disk,
         lab.sdk("memory", tasks=count, http=True) as sdk,
     ):
         drive(ours, Plan("SendMessage", [requests.send("echo")]), calls=count)

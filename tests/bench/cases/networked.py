@@ -20,8 +20,8 @@ _SHARE = Target("≥", 0.6)
 
 
 @dataclass(frozen=True, slots=True)
-class _Load:
-    """What clients see, and the processor time of whichever process uses more: it is what limits the pair."""
+class Busiest:
+    """What clients see, and the processor time of whichever process uses more: it is what limits them all."""
 
     load: Load
     dearest: float
@@ -59,13 +59,13 @@ def networked(lab: Lab) -> Iterator[Row]:
             yield from _rows(f"{name} over REST and gRPC ÷ over gRPC", loads["through"], loads["directly"])
 
 
-def _drive(lab: Lab, door: Server, work: Work, busy: Sequence[Server]) -> _Load:
+def _drive(lab: Lab, door: Server, work: Work, busy: Sequence[Server]) -> Busiest:
     before = [server.cpu() for server in busy]
     load = drive(door, work, seconds=lab.effort.seconds)
-    return _Load(load, max(server.cpu() - began for server, began in zip(busy, before, strict=True)))
+    return Busiest(load, max(server.cpu() - began for server, began in zip(busy, before, strict=True)))
 
 
-def _rows(name: str, through: Sequence[_Load], directly: Sequence[_Load]) -> Iterator[Row]:
+def _rows(name: str, through: Sequence[Busiest], directly: Sequence[Busiest]) -> Iterator[Row]:
     shared = CLIENT_CORE == GATEWAY_CORE
     yield Row(
         section=NETWORK,

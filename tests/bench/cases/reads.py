@@ -37,7 +37,7 @@ def first_page(lab: Lab) -> Iterator[Row]:
     fill(on_disk, count)
     with (
         lab.ours("memory") as ours,
-        lab.ours("sqlite", file=on_disk) as ours_on_disk,
+        lab.ours("sqlite", place=on_disk) as ours_on_disk,
         lab.sdk("memory", tasks=count) as sdk,
     ):
         drive(ours, Plan("SendMessage", [requests.send("echo")]), calls=count)

@@ -37,7 +37,7 @@ from tests.support.receivers import (
 async def test_the_whole_request() -> None:
     async with receiver() as client, sending(user_agent="a2ad/9.9") as sender:
         made = hook(f"{client.url}?a=%20b&c", token="tok-1", scheme="Bearer", credentials="s3cr3t")
-        assert (await sender.send(notice(made, 7))) == (True, "", None, False)
+        assert (await sender.send(notice(made, 7))) == Outcome(delivered=True)
         received = client.last
         assert (received.verb, received.target, received.body) == ("POST", "/hook?a=%20b&c", BODY)
         assert dict(received.headers) == {
@@ -121,7 +121,7 @@ async def test_a_config_that_would_inject_headers_is_not_sent() -> None:
             hook(f"{client.url}\r\nX-Evil: 1"),
             hook(""),
         ):
-            assert await sender.send(notice(bad)) == (False, "refused config", None, True)
+            assert await sender.send(notice(bad)) == Outcome(delivered=False, why="refused config", final=True)
         assert client.received == []
 
 
@@ -200,7 +200,7 @@ async def test_a_receiver_that_always_hangs_up_is_asked_once() -> None:
         seen.append(await read_request(reader))
 
     async with listener(hang_up) as url, sending() as sender:
-        assert await sender.send(notice(url)) == (False, "connection", None, False)
+        assert await sender.send(notice(url)) == Outcome(delivered=False, why="connection")
         assert len(seen) == 1
 
 
@@ -218,8 +218,8 @@ async def test_a_sender_is_opened_and_closed() -> None:
         under_way = asyncio.create_task(sender.send(notice(url)))
         await happened(arrived)
         await sender.close()
-        assert await under_way == (False, "closed", None, False)
-        assert await sender.send(notice(url)) == (False, "closed", None, False)
+        assert await under_way == Outcome(delivered=False, why="closed")
+        assert await sender.send(notice(url)) == Outcome(delivered=False, why="closed")
         await sender.close()  # twice does no harm
 
 

@@ -6,7 +6,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents import Agent, Extension, InvalidAgentResponse, Turn, Violation, data_part, text_part
+from a2a_server.agents import (
+    Agent,
+    Extension,
+    InvalidAgentResponse,
+    InvalidParams,
+    Turn,
+    Violation,
+    data_part,
+    text_part,
+)
 from a2a_server.agents.testing import run_turn
 from a2a_server.ports import agent as port
 from a2a_server.ports.authenticator import Caller
@@ -397,3 +406,47 @@ async def test_a_cancel_that_nobody_asked_for_comes_through() -> None:
 async def test_parts_are_content_too() -> None:
     record = await run_turn(talker, [text_part("a"), data_part(1)], messages=["b"])
     assert record.text == "a; b"
+
+
+# -- refusals
+
+
+def picky() -> Agent:
+    agent = Agent("Picky", "Takes few things.", "1.0.0")
+
+    async def refuse(turn: Turn) -> None:
+        if turn.text == "late":
+            await turn.status("Hm …")
+        if turn.text == "ask":
+            return await turn.ask("What?")
+        raise InvalidParams({"metadata.size": "must be at most 10"})
+
+    agent.skill(id="may", tags=["test"], may_refuse=True)(refuse)
+    agent.skill(id="direct", tags=["test"], direct=True)(refuse)
+    agent.skill(id="plain", tags=["test"])(refuse)
+    return agent
+
+
+@pytest.mark.req("AGNT-12")
+@pytest.mark.parametrize("skill", ["may", "direct"])
+async def test_a_refusal_is_raised_in_the_test(skill: str) -> None:
+    with pytest.raises(InvalidParams) as refusal:
+        await run_turn(picky(), "no", skill=skill)
+    assert refusal.value.violations == (Violation("metadata.size", "must be at most 10"),)
+    assert refusal.value.reason is Reason.INVALID_PARAMS
+
+
+@pytest.mark.req("AGNT-12")
+async def test_a_follow_up_is_refused_as_on_the_server() -> None:
+    asked = await run_turn(picky(), "ask")
+    with pytest.raises(InvalidParams):
+        await run_turn(picky(), "no", after=asked)
+    asked = await run_turn(picky(), "ask", skill="direct")
+    assert (await run_turn(picky(), "no", after=asked)).state == "FAILED"
+
+
+@pytest.mark.req("AGNT-12")
+@pytest.mark.parametrize(("text", "skill"), [("late", "may"), ("no", "plain"), ("late", "direct")])
+async def test_a_late_refusal_fails_the_task(text: str, skill: str) -> None:
+    failed = await run_turn(picky(), text, skill=skill)
+    assert (failed.state, failed.says) == ("FAILED", "metadata.size: must be at most 10")

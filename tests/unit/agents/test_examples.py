@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from a2a_server import demo
-from a2a_server.agents import Agent, data_part, file_part
+from a2a_server.agents import Agent, data_part, file_part, pb, tool_result_part
 from a2a_server.agents.testing import run_turn
 from a2a_server.ports.authenticator import Caller
 
@@ -73,6 +73,11 @@ async def test_booking() -> None:
         assert (record.state, record.says) == ("INPUT_REQUIRED", question)
     record = await run_turn(agent, "Ann", after=record)
     assert (record.state, record.data) == ("COMPLETED", [{"guests": "4", "day": "Friday", "name": "Ann"}])
+
+    record = await run_turn(agent, "Another table, please.", context=record)
+    record = await run_turn(agent, "2", after=record)
+    record = await run_turn(agent, "Sunday", after=record)
+    assert record.data == [{"guests": "2", "day": "Sunday", "name": "Ann"}]
 
 
 async def test_booking_can_be_called_off() -> None:
@@ -188,8 +193,49 @@ async def test_small_talk_makes_no_task() -> None:
 async def test_the_vault_wants_a_token() -> None:
     asked = await run_turn(demo.agent, "open", skill="vault")
     assert asked.state == "AUTH_REQUIRED"
+    assert asked.asked is not None
+    assert asked.asked.sensitive
     assert (await run_turn(demo.agent, "let-me-in", after=asked)).text == "The vault holds a paper clip."
+    told = tool_result_part(asked.asked.request_id, "let-me-in")
+    assert (await run_turn(demo.agent, told, after=asked)).text == "The vault holds a paper clip."
     assert (await run_turn(demo.agent, "please", after=asked)).state == "FAILED"
+
+
+CSV = "name,age\nAnn,41\n"
+MARKDOWN = "# People\n\n| name | age |\n|---|---|\n| Ann | 41 |\n"
+TABLES = [
+    file_part(CSV.encode(), filename="people.csv"),
+    pb.Part(text=CSV, media_type="text/csv"),
+    file_part(MARKDOWN.encode(), filename="people.md", media_type="text/markdown"),
+    pb.Part(text=MARKDOWN, media_type="text/markdown"),
+]
+
+
+@pytest.mark.req("CONF-80")
+@pytest.mark.parametrize("name", [*AGENTS, "demo"])
+@pytest.mark.parametrize("part", [*TABLES, data_part({"name": "Ann"})], ids=lambda part: part.WhichOneof("content"))
+async def test_every_agent_takes_files_data_and_markdown(
+    name: str, part: pb.Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asyncio, "sleep", _at_once)
+    agent = demo.agent if name == "demo" else agent_of(name)
+    assert (await run_turn(agent, part)).state == {"booking": "INPUT_REQUIRED", "long_job": "REJECTED"}.get(
+        name, "COMPLETED"
+    )
+    if name == "demo":
+        assert (await run_turn(agent, part, skill="inspect")).state == "COMPLETED"
+
+
+@pytest.mark.parametrize("part", TABLES)
+async def test_tables_are_really_read(part: pb.Part) -> None:
+    assert (await run_turn(agent_of("files"), part)).data == [[{"name": "Ann", "age": "41"}]]
+
+
+async def test_records_become_a_table() -> None:
+    for records in ({"name": "Ann"}, [{"name": "Ann"}]):
+        made = await run_turn(agent_of("files"), data_part(records))
+        assert made.artifacts[0].parts[0].raw == b"name\r\nAnn\r\n"
+    assert (await run_turn(agent_of("files"), data_part([1]))).state == "INPUT_REQUIRED"
 
 
 async def test_mishaps() -> None:

@@ -66,8 +66,8 @@ async def test_the_prompt_is_the_text(turn: Turn, outlet: Recorder, content: Any
 @pytest.mark.parametrize(
     ("content", "request_id", "fault"),
     [
-        (data_part({"a": 1}), "r", "an input request says in a text what is wanted"),
-        ("", "r", "an input request says in a text what is wanted"),
+        (data_part({"a": 1}), "r", "an input request needs a text that says what is wanted"),
+        ("", "r", "an input request needs a text that says what is wanted"),
         ("Who?", "", "the id of an input request has 1 to 256 printable characters"),
         ("Who?", "a\nb", "the id of an input request has 1 to 256 printable characters"),
         ("Who?", "r" * 257, "the id of an input request has 1 to 256 printable characters"),

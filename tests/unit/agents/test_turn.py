@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents import Agent, InvalidAgentResponse, Turn, data_part, file_part, text_part
+from a2a_server.agents import INPUT_REQUESTS, Agent, InvalidAgentResponse, Turn, data_part, file_part, text_part
 from a2a_server.agents.agent import Saved
 from a2a_server.agents.parts import to_struct
 from a2a_server.agents.testing import Recorder, run_turn
@@ -310,3 +310,64 @@ async def test_a_checkpoint_takes_written_chunks_along(turn: Turn, outlet: Recor
         await out.write("a")
         await turn.checkpoint()
         assert len(outlet.events) == 1
+
+
+# -- without words
+
+
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        ("status", pb.TASK_STATE_WORKING),
+        ("ask", pb.TASK_STATE_INPUT_REQUIRED),
+        ("require_auth", pb.TASK_STATE_AUTH_REQUIRED),
+        ("fail", pb.TASK_STATE_FAILED),
+        ("reject", pb.TASK_STATE_REJECTED),
+        ("complete", pb.TASK_STATE_COMPLETED),
+    ],
+)
+async def test_a_status_needs_no_words(end: str, state: pb.TaskState) -> None:
+    agent = Agent("Mute", "Says nothing.", "1.0.0")
+
+    @agent.skill(id="mute", tags=["test"])
+    async def mute(turn: Turn) -> None:
+        await getattr(turn, end)()
+
+    update = (await run_turn(agent)).events[0].status_update
+    assert update == pb.TaskStatusUpdateEvent(status=pb.TaskStatus(state=state))
+
+
+@pytest.mark.parametrize("end", ["ask", "require_auth"])
+async def test_an_input_request_needs_some(end: str) -> None:
+    agent = Agent("Mute", "Says nothing.", "1.0.0", extensions=[INPUT_REQUESTS])
+
+    @agent.skill(id="mute", tags=["test"])
+    async def mute(turn: Turn) -> None:
+        await getattr(turn, end)(sensitive=True)
+
+    with pytest.raises(InvalidAgentResponse, match="needs a text that says what is wanted"):
+        await run_turn(agent)
+
+
+async def test_a_credential_may_be_a_secret() -> None:
+    agent = Agent("Guard", "Opens doors.", "1.0.0", extensions=[INPUT_REQUESTS])
+
+    @agent.skill(id="open", tags=["test"])
+    async def open_door(turn: Turn) -> str | None:
+        if turn.answer is None:
+            await turn.require_auth("Who are you?", sensitive=True)
+            return None
+        return str(turn.answer)
+
+    asked = await run_turn(agent)
+    assert (asked.state, asked.says) == ("AUTH_REQUIRED", "Who are you?")
+    assert asked.asked is not None
+    assert asked.asked.sensitive
+    assert (await run_turn(agent, "me", after=asked)).text == "me"
+
+
+def test_a_text_with_a_name_is_a_file(turn_of: TurnOf) -> None:
+    parts = [pb.Part(text="a,b", filename="t.csv"), pb.Part(raw=b""), pb.Part(text="hello")]
+    turn = turn_of(message=pb.Message(parts=parts))
+    assert turn.files == parts[:2]
+    assert turn.text == "a,b\nhello"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proto import a2a_pb2 as pb
 from a2a_server.cli.configuration import Unusable
 from a2a_server.cli.loading import load_agent
 
@@ -124,3 +125,61 @@ def test_a_file_that_is_not_there_is_named_by_its_whole_path(tmp_path: Path) -> 
     with pytest.raises(Unusable) as refused:
         load_agent("none.py")
     assert refused.value.message == f"agent: no file {str(tmp_path / 'none.py')!r}"
+
+
+EXECUTOR = """
+from a2a.server.agent_execution import AgentExecutor
+
+class HelloAgentExecutor(AgentExecutor):
+    \"\"\"Says hello.
+
+    To everybody.
+    \"\"\"
+    def __init__(self, model="small"):
+        self.model = model
+
+    async def execute(self, context, event_queue): ...
+    async def cancel(self, context, event_queue): ...
+"""
+MAKE = "def make():\n    return HelloAgentExecutor('large')\n"
+OWN_CARD = "from a2a.types import AgentCard\ncard = AgentCard(name='Mine', description='d', version='2')\n"
+
+
+@pytest.mark.req("AGNT-02")
+@pytest.mark.parametrize("spec", ["ag.py", "ag.py:HelloAgentExecutor", "ag:made", "ag:make"])
+def test_an_executor_of_the_sdk_is_served_as_instance_class_or_factory(spec: str) -> None:
+    Path("ag.py").write_text(EXECUTOR + MAKE + ("made = make()\n" if "made" in spec else ""))
+    card = load_agent(spec).card
+    assert (card.name, card.description, card.version) == ("Hello", "Says hello.", "1.0.0")
+    assert [(skill.id, list(skill.tags)) for skill in card.skills] == [("default", ["agent"])]
+
+
+@pytest.mark.req("AGNT-02")
+def test_the_card_of_an_executor_is_its_own_its_modules_or_a_files() -> None:
+    Path("ag.py").write_text(EXECUTOR + OWN_CARD)
+    assert load_agent("ag:HelloAgentExecutor").card.name == "Mine"
+    given = pb.AgentCard(name="Given", description="d", version="3")
+    assert load_agent("ag:HelloAgentExecutor", given).card == given
+
+
+def test_a_factory_may_make_an_agent() -> None:
+    Path("ag.py").write_text(AGENT + SKILL + "def make():\n    return agent\n")
+    assert load_agent("ag:make").card.name == "A"
+
+
+@pytest.mark.parametrize(
+    ("more", "spec", "said"),
+    [
+        (
+            "class Needy(HelloAgentExecutor):\n    def __init__(self, key):\n        pass\n",
+            "ag.py:Needy",
+            "agent = 'ag.py:Needy': Needy(key=…) needs arguments; name a function that gives them",
+        ),
+        ("def make(key): ...\n", "ag.py:make", "agent = 'ag.py:make': make(key=…) needs arguments"),
+        ("def make():\n    return 5\n", "ag.py:make", "agent = 'ag.py:make': make is a int, not an agent; it lacks"),
+        ("def make():\n    raise ValueError('no')\n", "ag.py:make", "agent = 'ag.py:make'\n  File \"…/ag.py\""),
+        ("a, b = HelloAgentExecutor(), HelloAgentExecutor()\n", "ag.py", "agent = 'ag.py': ag (…/ag.py) has no"),
+    ],
+)
+def test_what_makes_no_executor_is_told_why(more: str, spec: str, said: str) -> None:
+    assert fault(EXECUTOR + more, spec).startswith(said)

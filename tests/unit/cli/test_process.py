@@ -11,12 +11,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from select import PIPE_BUF
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from a2a_server.cli.process import RARELY, configure, patient_threads, rare_collections
+from a2a_server.cli.log_output import configure
+from a2a_server.cli.process import RARELY, patient_threads, rare_collections
+from a2a_server.cli.supervisor import pause_after
+from a2a_server.ports.journal import CallRecord
+from a2a_server.serve.journal import access_log
 from a2a_server.serve.watchdog import Watchdog
 from a2a_server.settings import Log
 
@@ -141,7 +146,7 @@ async def test_what_blocks_the_loop_is_named() -> None:
         watchdog.start()
         await asyncio.sleep(0.1)
         block_the_loop(0.5)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not any(entry["event"] == "loop.free" for entry in logs):  # noqa: ASYNC110 - written by a thread
                 await asyncio.sleep(0.02)
         watchdog.stop()
@@ -163,3 +168,37 @@ async def test_no_patience_watches_nothing() -> None:
     watchdog = Watchdog(0)
     watchdog.start()
     watchdog.stop()
+
+
+@pytest.mark.req("OPER-07")
+def test_workers_that_go_on_to_end_are_replaced_ever_later_and_not_in_step() -> None:
+    for ends, longest in ((1, 0.5), (2, 1.0), (4, 4.0), (7, 30.0), (1_000, 30.0)):
+        pauses = {pause_after(ends) for _ in range(50)}
+        assert longest / 2 <= min(pauses) < max(pauses) <= longest
+
+
+class _Written(io.StringIO):
+    """Notes each write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.writes.append(text)
+        return len(text)
+
+
+@pytest.mark.req("OPER-07")
+async def test_lines_of_the_access_log_are_whole_though_workers_share_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = _Written()
+    monkeypatch.setattr(sys, "stderr", out)
+    with access_log(Log(access=True), worker=2) as access:
+        assert access is not None
+        for number in range(100):
+            access.ended(CallRecord("GetTask", "grpc", "1.0", f"ann {number}", "", "peer", "OK", 0.001))
+    assert len(out.writes) > 2
+    assert all(len(text) <= PIPE_BUF and text.endswith("\n") for text in out.writes)
+    lines = [json.loads(line) for line in "".join(out.writes).splitlines()]
+    assert [line["caller"] for line in lines] == [f"ann {number}" for number in range(100)]
+    assert {line["worker"] for line in lines} == {2}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import text_part
-from a2a_server.domain.reducer import ArtifactShelf, add_message, apply_status, fold, trim
+from a2a_server.domain.reducer import TaskArtifacts, add_message, apply_status, fold, trim
 from tests.property.messages import STRUCTS
 from tests.support.events import agent_message, artifact_event, status_event
 
@@ -32,7 +32,7 @@ def chunk(text: str, *, append: bool, last: bool = False, **members: object) -> 
     return artifact_event("t", "c", artifact, append=append, last_chunk=last).artifact_update
 
 
-def texts(shelf: ArtifactShelf) -> dict[str, list[str]]:
+def texts(shelf: TaskArtifacts) -> dict[str, list[str]]:
     return {artifact.artifact_id: [part.text for part in artifact.parts] for artifact in shelf.task.artifacts}
 
 
@@ -80,7 +80,7 @@ class TestHead:
 class TestArtifactShelf:
     @pytest.mark.req("ARTF-01")
     def test_without_append_an_artifact_is_made_or_replaced_in_its_place(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         shelf.apply(chunk("one", append=False, name="old"))
         shelf.apply(artifact_event("t", "c", pb.Artifact(artifact_id="b", parts=[text_part("b")])).artifact_update)
         shelf.apply(chunk("two", append=False))
@@ -89,7 +89,7 @@ class TestArtifactShelf:
 
     @pytest.mark.req("ARTF-02")
     def test_append_adds_parts_behind(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         shelf.apply(chunk("one", append=False))
         shelf.apply(chunk("two", append=True))
         shelf.apply(chunk("three", append=True))
@@ -97,19 +97,19 @@ class TestArtifactShelf:
 
     @pytest.mark.req("ARTF-02")
     def test_append_to_nothing_starts_an_artifact(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         shelf.apply(chunk("one", append=True))
         assert texts(shelf) == {"a": ["one"]}
 
     @pytest.mark.req("MSGS-03")
     def test_an_artifact_id_stays_unique(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         for append in (True, False, True, False):
             shelf.apply(chunk("x", append=append))
         assert len(shelf.task.artifacts) == 1
 
     def test_a_chunk_takes_over_what_it_says_and_leaves_the_rest(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         shelf.apply(chunk("1", append=False, name="n", description="d", extensions=["u"], metadata={"x": 1, "y": 1}))
         shelf.apply(chunk("2", append=True, name="m", extensions=["u", "v"], metadata={"y": 2, "z": 2}))
         shelf.apply(chunk("3", append=True))
@@ -119,13 +119,13 @@ class TestArtifactShelf:
 
     def test_what_a_task_already_has_is_found(self) -> None:
         task = pb.Task(artifacts=[pb.Artifact(artifact_id="a", parts=[text_part("one")])])
-        shelf = ArtifactShelf(task)
+        shelf = TaskArtifacts(task)
         shelf.apply(chunk("two", append=True))
         assert texts(shelf) == {"a": ["one", "two"]}
         assert shelf.task is task
 
     def test_the_last_chunk_closes_and_a_replacement_opens_again(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         shelf.apply(chunk("1", append=False))
         assert not shelf.closed("a")
         shelf.apply(chunk("2", append=True, last=True))
@@ -137,14 +137,14 @@ class TestArtifactShelf:
         assert not shelf.closed("unknown")
 
     def test_the_size_grows_by_what_was_applied(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         updates = [chunk("one", append=False), chunk("two" * 1000, append=True)]
         for update in updates:
             shelf.apply(update)
         assert shelf.size == sum(update.ByteSize() for update in updates)
 
     def test_ten_thousand_artifacts(self) -> None:
-        shelf = ArtifactShelf()
+        shelf = TaskArtifacts()
         for _ in range(2):
             for index in range(10_000):
                 artifact = pb.Artifact(artifact_id=str(index), parts=[text_part("x")])
@@ -232,9 +232,9 @@ def whole(log: list[pb.StreamResponse]) -> pb.Task:
     return task
 
 
-def one_by_one(log: list[pb.StreamResponse]) -> tuple[pb.Task, ArtifactShelf]:
+def one_by_one(log: list[pb.StreamResponse]) -> tuple[pb.Task, TaskArtifacts]:
     """As a running turn does it: the head and the artifacts apart."""
-    head, shelf = pb.Task(id="t", context_id="c"), ArtifactShelf()
+    head, shelf = pb.Task(id="t", context_id="c"), TaskArtifacts()
     for event in log:
         if event.HasField("artifact_update"):
             shelf.apply(event.artifact_update)

@@ -4,7 +4,7 @@ import sys
 
 import orjson
 
-from a2a_gateway.cards.agent_card import Cards, Legacy
+from a2a_gateway.cards.agent_card import Cards, LegacyCards
 from a2a_gateway.openapi import document
 from a2a_gateway.routing.table import Table
 from a2a_proto import a2a_pb2 as pb
@@ -29,7 +29,7 @@ def card() -> pb.AgentCard:
 
 
 def texts() -> list[bytes]:
-    cards = Cards(base="http://a.example", max_age=60, legacy=Legacy())
+    cards = Cards(base="http://a.example", max_age=60, legacy=LegacyCards())
     told = card()
     told.supported_interfaces.extend(cards.with_doors(told, "").supported_interfaces)  # which leaves it signed
     shown = cards.with_doors(told, "")

@@ -106,6 +106,31 @@ async def test_a_middleware_wraps_every_call(verb: str, path: str, status: int) 
 
 
 @pytest.mark.req("DOOR-12")
+async def test_what_a_middleware_changes_is_changed() -> None:
+    """Answers that nobody changes have a head that was made before."""
+
+    @web.middleware
+    async def change(request: web.Request, handler: Handler) -> web.StreamResponse:
+        answer = await handler(request)
+        if "status" in request.headers:
+            answer.set_status(202)
+        if "cache" in request.headers:
+            del answer.headers["Cache-Control"]
+        return answer
+
+    outer = web.Application(middlewares=[change])
+    outer.add_subapp("/a2a", application(Scripted(pb.Task(id="t"))))
+    async with client(outer) as http:
+        for asked, status, cached in (({}, 200, True), ({"status": "x"}, 202, True), ({"cache": "x"}, 200, False)):
+            async with http.get("/a2a/tasks/t", headers=asked) as answer:
+                found = answer.status, "Cache-Control" in answer.headers, (await answer.json())["id"]
+                assert found == (status, cached, "t")
+                assert answer.headers["Server"] == "a2ad"
+                assert int(answer.headers["Content-Length"]) == len(await answer.read())
+                assert "Date" in answer.headers
+
+
+@pytest.mark.req("DOOR-12")
 async def test_what_a_middleware_answers_itself_is_the_answer() -> None:
     streaming = Scripted(script=plays((event(1),)))
 

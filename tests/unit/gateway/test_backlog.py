@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_gateway.errors import failure_of
-from a2a_gateway.http.backlog import NO_TEXT, PATIENCE, Backlog, SharedText
+from a2a_gateway.http.backlog import NO_TEXT, STALLED_SECONDS, Backlog, SharedText
 from a2a_gateway.http.frames import LINES, REST, Frames, jsonrpc_frames, jsonrpc_lines
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason
@@ -55,7 +55,7 @@ def test_what_lines_are() -> None:
 @pytest.mark.parametrize("frames", [*SSE, LINES, RPC_LINES])
 @pytest.mark.parametrize("number", [0, 7])
 def test_what_is_around_a_long_event_is_around_every_event(frames: Frames, number: int) -> None:
-    before, behind = frames.around(number)
+    before, behind = frames.wrapping(number)
     assert before + b"{}" + behind == frames.event(number, b"{}")
 
 
@@ -116,10 +116,10 @@ def test_the_one_for_whom_the_most_waits_has_to_go() -> None:
     backlog = Backlog(100)
     clients = [Client(40), Client(50), Client(10)]
     for client in clients:
-        backlog.wait(client)
+        backlog.add(client)
     assert (backlog.size, gone(*clients)) == (100, [False, False, False])
     late = Client(11)
-    backlog.wait(late)
+    backlog.add(late)
     assert (backlog.size, gone(*clients, late)) == (61, [False, True, False, False])
 
 
@@ -128,12 +128,12 @@ def test_as_many_go_as_it_takes_and_the_last_one_stays() -> None:
     backlog = Backlog(10)
     clients = [Client(6), Client(4), Client(500)]
     for client in clients:
-        backlog.wait(client)
+        backlog.add(client)
     assert gone(*clients) == [False, False, True]
     alone = Backlog(10)
-    alone.wait(clients[2])
+    alone.add(clients[2])
     assert alone.size == 500
-    alone.wait(Client(600))
+    alone.add(Client(600))
     assert alone.size == 500
 
 
@@ -142,11 +142,11 @@ def test_who_has_just_been_sent_something_goes_last(clock: list[float]) -> None:
     backlog = Backlog(100)
     deaf, slow, fresh = Client(40), Client(50), Client(60)
     for client in (deaf, slow):
-        backlog.wait(client)
-    clock[0] += PATIENCE + 1
+        backlog.add(client)
+    clock[0] += STALLED_SECONDS + 1
     slow.unsent = 45  # has taken something since
     for client in (deaf, slow, fresh):
-        backlog.wait(client)
+        backlog.add(client)
     assert gone(deaf, slow, fresh) == [True, False, True]
     assert backlog.size == 45
 
@@ -156,10 +156,10 @@ def test_what_was_taken_is_forgotten() -> None:
     client = Client(60)
     for unsent in (60, 90, 10):
         client.unsent = unsent
-        backlog.wait(client)
+        backlog.add(client)
         assert backlog.size == unsent
-    backlog.go_on(client)
-    backlog.go_on(client)
+    backlog.remove(client)
+    backlog.remove(client)
     assert backlog.size == 0
 
 
@@ -169,15 +169,15 @@ def test_what_is_shared_counts_once() -> None:
     text = SharedText(b"x" * 700, beside=50)
     clients = [Client(20, text) for _ in range(10)]
     for client in clients:
-        backlog.wait(client)
+        backlog.add(client)
     assert backlog.size == 750 + 200
     for client in clients[1:]:
-        backlog.go_on(client)
+        backlog.remove(client)
     assert backlog.size == 750 + 20
     other = Client(0, SharedText(b"y" * 300))
-    backlog.wait(other)
+    backlog.add(other)
     assert (backlog.size, gone(clients[0], other)) == (300, [True, False])
-    backlog.go_on(other)
+    backlog.remove(other)
     assert backlog.size == 0
     assert not backlog._holders  # noqa: SLF001 - or texts would stay
 
@@ -259,7 +259,7 @@ def shared() -> int:
 
 
 async def becomes(count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while shared() != count:  # noqa: ASYNC110 - nothing tells when
             await asyncio.sleep(0.01)
 
@@ -277,7 +277,7 @@ async def test_all_who_are_being_sent_it_share_it_and_with_the_last_it_goes() ->
         clients = [await stack.enter_async_context(deaf(door.port)) for _ in range(6)]
         for client, request in zip(clients, (SUBSCRIBE, RPC, LONG_LINES, OLD, SUBSCRIBE, RPC), strict=True):
             await asyncio.get_running_loop().sock_sendall(client, request)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(upstream.streams) < 6 or not _all_wait(door):  # noqa: ASYNC110 - nothing tells when
                 await asyncio.sleep(0.01)
         assert shared() == 1
@@ -325,13 +325,13 @@ async def test_a_stream_that_is_cut_inside_an_event_breaks_off(form: str) -> Non
         await connection.send(FORMS[form])
         await connection.head()
         transport.pause_reading()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not _all_wait(door):  # noqa: ASYNC110 - nothing tells when
                 await asyncio.sleep(0.01)
         cut = upstream.streams[0].cut
         assert cut is not None
         await cut(STOPPING)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await upstream.streams[0].closed.wait()
         transport.resume_reading()
         rest = await connection.ended()

@@ -198,7 +198,7 @@ MISFITS = [
     ("price", "inf", 'must be a number, got "inf"'),
     ("price", "1e999", 'must be a number, got "1e999"'),
     ("genre", "POEM", 'must be one of GENRE_NOVEL, GENRE_POEM, got "POEM"'),
-    ("digest", "!", 'must be base64, got "!"'),
+    ("digest", "!", "must be base64, got a string"),
     ("limit", "x", "must be a whole number from -9223372036854775808 to 9223372036854775807"),
     ("patience", "5", 'must be a duration such as "1.5s", got "5"'),
     ("filter.since", "yesterday", f'{TIME}, got "yesterday"'),

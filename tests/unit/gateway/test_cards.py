@@ -16,8 +16,9 @@ from google.protobuf.message import Message
 from multidict import CIMultiDict
 from structlog.testing import capture_logs
 
-from a2a_gateway.cards.agent_card import Cards, CardWriter, Legacy, doors_at, old_doors_at
-from a2a_gateway.cards.card_file import CardFileError, WithCard, read_card
+from a2a_gateway.cards.agent_card import Cards, CardWriter, LegacyCards
+from a2a_gateway.cards.card_file import CardFileError, UpstreamWithCard, read_card
+from a2a_gateway.cards.interfaces import doors_at, old_doors_at
 from a2a_gateway.upstream import Answer, CallContext, UpstreamAnswer, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.v0_3 import cards as compat
@@ -31,7 +32,7 @@ OURS = doors_at(BASE)
 OLD_GRPC = pb.AgentInterface(url="http://a.example:80", protocol_binding="GRPC", protocol_version="0.3")
 OLD_THEIRS = old_doors_at("https://inner.example")
 OLD_OURS = old_doors_at(BASE)
-LEGACY = Legacy()
+LEGACY = LegacyCards()
 
 
 def card(*doors: pb.AgentInterface) -> pb.AgentCard:
@@ -60,7 +61,7 @@ def test_our_doors_stand_where_theirs_were(declared: list[pb.AgentInterface], wa
 
 
 def test_doors_elsewhere_can_be_left_out() -> None:
-    assert shown(GRPC, *THEIRS, CUSTOM, others=False) == OURS
+    assert shown(GRPC, *THEIRS, CUSTOM, keep_others=False) == OURS
 
 
 @pytest.mark.req("DOOR-05")
@@ -219,7 +220,7 @@ def test_cards_that_nobody_asks_for_again_are_forgotten() -> None:
     cards = Cards(base=BASE, max_age=60)
     for number in range(1000):
         cards.answer(ask(), card(), b'{"name":"%d"}' % number, ())
-    assert len(cards._since) <= 256  # noqa: SLF001 - there is no other way to see it
+    assert len(cards._first_sent_at) <= 256  # noqa: SLF001 - there is no other way to see it
 
 
 @pytest.mark.req("CACH-02")
@@ -272,7 +273,7 @@ class Other:
 async def test_the_card_is_the_files_and_everything_else_the_upstreams(tmp_path: Path) -> None:
     path = tmp_path / "card.json"
     path.write_text(json.dumps(CARD_FILE))
-    upstream = WithCard(Other(), read_card(str(path)))
+    upstream = UpstreamWithCard(Other(), read_card(str(path)))
     card = (await upstream.unary(CARD, pb.GetTaskRequest(), PLAIN)).message
     assert isinstance(card, pb.AgentCard)
     assert (card.name, card.supported_interfaces[0].url) == ("Filed", "a:1")

@@ -190,13 +190,13 @@ async def test_a_caller_that_is_canceled_waits_for_nothing_any_more(kind: Kind) 
     async with serving(waiting(gate)) as world, upstream_of(kind, world) as upstream:
         sending = asyncio.ensure_future(upstream.unary(rpc("SendMessage"), say(), PLAIN))
         await gate.reached.wait()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not world.core.services.log.watched:  # noqa: ASYNC110 - it begins when the task is durable
                 await asyncio.sleep(0.001)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while world.core.services.log.watched:  # noqa: ASYNC110 - the server is told by the network, if there is one
                 await asyncio.sleep(0.001)
         gate.open()
@@ -223,9 +223,9 @@ async def test_items_come_whole_and_in_order(kind: Kind) -> None:
 async def test_a_server_that_stops_is_not_ready_and_says_so(kind: Kind) -> None:
     async with serving(echo()) as world, upstream_of(kind, world) as upstream:
         assert await upstream.ready()
-        world.pipeline.draining = True
+        world.pipeline.leaving = world.pipeline.draining = True
         await world.door.refuse_health()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while await upstream.ready():  # noqa: ASYNC110 - an answer counts for a moment
                 await asyncio.sleep(0.01)
         refusal = await refused(upstream.unary(rpc("GetTask"), pb.GetTaskRequest(id="t"), PLAIN))

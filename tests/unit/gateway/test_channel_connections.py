@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2 as code
 
 from a2a_gateway.channel import ChannelUpstream, channel_stream
-from a2a_gateway.channel.endpoints import LESSON, Capacity
+from a2a_gateway.channel.endpoints import REMEMBER_SECONDS, Capacity
 from a2a_gateway.upstream import CallContext, UpstreamStream
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.call import Call, Operation
@@ -70,7 +70,7 @@ async def subscribed(to: ChannelUpstream, stack: AsyncExitStack) -> UpstreamStre
     """A stream that has begun."""
     stream = await to.stream(SUBSCRIBE, pb.SubscribeToTaskRequest(id="t"), PLAIN)
     stack.push_async_callback(stream.items.aclose)  # type: ignore[attr-defined]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert await anext(stream.items)
     return stream
 
@@ -101,7 +101,7 @@ async def test_streams_get_another_connection_when_one_carries_enough() -> None:
 @pytest.mark.req("DOOR-01")
 async def test_a_server_that_takes_less_than_expected_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """And from then on nobody waits for it."""
-    monkeypatch.setattr(channel_stream, "QUEUE", 0.2)
+    monkeypatch.setattr(channel_stream, "ACCEPT_SECONDS", 0.2)
     async with waiting(3) as (server, to), AsyncExitStack() as stack:
         await asyncio.gather(*(subscribed(to, stack) for _ in range(10)))
         assert server.begun == 10
@@ -120,7 +120,7 @@ def test_what_was_learned_is_not_believed_for_ever(monkeypatch: pytest.MonkeyPat
     capacity.learn(9)
     assert capacity.calls == 7
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + LESSON + 1)
+    monkeypatch.setattr(time, "monotonic", lambda: now + REMEMBER_SECONDS + 1)
     assert capacity.calls == 100
     capacity.learn(0)
     assert capacity.calls == 1
@@ -134,7 +134,7 @@ async def test_a_stream_that_nobody_takes_is_refused_in_time(method: Any) -> Non
         begun = time.monotonic()
         refusal = await refused(_items(to, method))
         assert 0.9 < time.monotonic() - begun < 6
-        assert (refusal.code, refusal.message) == (code.UNAVAILABLE, "The agent's server takes no more streams now.")
+        assert (refusal.code, refusal.message) == (code.UNAVAILABLE, "The agent's server accepts no more streams now.")
         assert [packed.TypeName().rpartition(".")[2] for packed in refusal.details] == ["ErrorInfo", "RetryInfo"]
         assert server.begun == 1
         assert connections(to, "streams") == [1]
@@ -178,7 +178,7 @@ async def test_sends_that_wait_for_the_agent_keep_nobody_waiting() -> None:
         sends = [asyncio.ensure_future(to.unary(SEND, pb.SendMessageRequest(), PLAIN)) for _ in range(10)]
         await eventually(lambda: server.begun == 10)
         assert connections(to, "sends") == [4, 4, 2]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await get(to) == "t"
             assert await to.ready()
             await subscribed(to, stack)
@@ -319,7 +319,7 @@ async def _call(to: ChannelUpstream, what: str) -> None:
 
 async def _both(to: ChannelUpstream, doors: list[Door]) -> None:
     """Wait until calls reach both."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not all(door.seen.calls for door in doors):
             await get(to)
             await asyncio.sleep(0.01)

@@ -153,14 +153,14 @@ async def test_metadata_that_is_too_much_is_told_apart_and_nothing_else_is_told(
             refusal = await refused(call)
             assert (refusal.code, refusal.message) == (
                 code.RESOURCE_EXHAUSTED,
-                "The headers are more than the agent's server takes.",
+                "The headers are larger than the agent's server accepts.",
             )
             info = details.ErrorInfo.FromString(refusal.details[0].value)
             assert info.reason == "HEADERS_TOO_LARGE"
         refusal = await refused(get(to))
         assert (refusal.code, refusal.message) == (
             code.INTERNAL,
-            "The answer's metadata is more than this gateway takes.",
+            "The answer's metadata is larger than this gateway accepts.",
         )
 
 
@@ -194,7 +194,7 @@ async def test_ready_is_what_the_server_says_or_that_it_answers(told: Any, *, re
 
 
 async def test_a_server_that_says_nothing_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel_upstream, "PATIENCE", 0.1)
+    monkeypatch.setattr(channel_upstream, "HEALTH_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with channel_to(silent.getsockname()[1]) as to:
             assert not await to.ready()
@@ -263,7 +263,7 @@ Logs = list[MutableMapping[str, Any]]
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Logs]:
     """What is logged of an upstream that is asked anew each time."""
-    monkeypatch.setattr(channel_upstream, "FRESH", 0.0)
+    monkeypatch.setattr(channel_upstream, "HEALTH_REUSED_SECONDS", 0.0)
     with capture_logs() as found:
         yield found
 
@@ -353,7 +353,7 @@ async def test_a_stream_that_breaks_off_is_told(logs: Logs) -> None:
 async def test_a_server_that_says_nothing_is_missed_by_whoever_asks_whether_it_is_there(
     logs: Logs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(channel_upstream, "PATIENCE", 0.2)
+    monkeypatch.setattr(channel_upstream, "HEALTH_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         async with channel_to(silent.getsockname()[1]) as to:
             assert not await to.ready()

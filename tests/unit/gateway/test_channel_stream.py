@@ -21,7 +21,7 @@ from a2a_server.domain.lifecycle import TERMINAL
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import REPLAY_URI
-from a2a_server.transport.open_streams import numbered
+from a2a_server.transport.numbering import numbered
 from tests.support.door_events import event_of
 from tests.support.doors import OpenGateway, http_door
 from tests.support.http import get, once, post
@@ -133,7 +133,7 @@ def test_servers_that_do_not_agree_are_not_read_at_all() -> None:
 def test_clients_are_told_of_what_they_asked_for(asked: tuple[str, ...], answer: str, shown: list[Any]) -> None:
     metadata = [("a2a-extensions", value) for value in asked]
     made = EventNumbers(rpc("SendStreamingMessage"), metadata)
-    assert [value for _, value in made.ask(metadata)].count(REPLAY_URI) == (
+    assert [value for _, value in made.with_extension(metadata)].count(REPLAY_URI) == (
         0 if f"https://example.com/x,{REPLAY_URI}" in asked else 1
     )
     assert made.answered([("a2a-extensions", answer)]) == shown
@@ -142,7 +142,7 @@ def test_clients_are_told_of_what_they_asked_for(asked: tuple[str, ...], answer:
 
 def test_only_streams_of_events_are_asked_for_numbers() -> None:
     other = discovery_pb2.DESCRIPTOR.services_by_name["Discovery"].methods_by_name["GetAgentCard"]
-    assert EventNumbers(other, ()).ask([("x", "y")]) == [("x", "y")]
+    assert EventNumbers(other, ()).with_extension([("x", "y")]) == [("x", "y")]
 
 
 @pytest.mark.req("RPLY-02")
@@ -267,7 +267,7 @@ async def test_what_the_upstream_has_to_say_comes_first() -> None:
 @pytest.mark.parametrize("told", [AGREED, (), None], ids=["agreed", "other metadata", "nothing told"])
 async def test_a_stream_that_fails_before_its_first_event_is_an_ordinary_error(path: str, told: Any) -> None:
     request = get(path) if "subscribe" in path else post(path, b"{}")
-    async with behind(refuses(2 * channel_stream.HEADSTART, told=told)) as door:
+    async with behind(refuses(2 * channel_stream.REFUSAL_SECONDS, told=told)) as door:
         answer = await once(door.port, request)
         assert (answer.status, answer.json["error"]["message"]) == (404, "Not there.")
 
@@ -278,7 +278,7 @@ async def test_who_resumes_is_soon_told_that_the_stream_stands() -> None:
     async with behind(refuses(0)) as door:
         answer = await once(door.port, get("/tasks/t:subscribe", "Last-Event-ID: 3"))
         assert (answer.status, answer.json["error"]["message"]) == (404, "Not there.")
-    async with behind(refuses(4 * channel_stream.HEADSTART)) as door:
+    async with behind(refuses(4 * channel_stream.REFUSAL_SECONDS)) as door:
         answer = await once(door.port, get("/tasks/t:subscribe", "Last-Event-ID: 3"))
         assert answer.status == 200
         (frame,) = answer.body.decode().removesuffix("\n\n").split("\n\n")
@@ -397,7 +397,7 @@ async def test_the_last_of_a_stream_is_known_as_such(wires: list[bytes], expecte
 
 @pytest.mark.req("LRPC-05")
 async def test_nobody_waits_long_for_an_end_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endings, "SUSPENSE", 0.01)
+    monkeypatch.setattr(endings, "END_SECONDS", 0.01)
     call = Call(ASKING)
     batches = call.batches()
     assert not ends(await following(batches))
@@ -414,7 +414,7 @@ async def test_a_stream_that_breaks_off_behind_a_question_has_not_ended_with_it(
 
 
 async def test_what_was_read_ahead_is_given_up_with_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endings, "SUSPENSE", 0.01)
+    monkeypatch.setattr(endings, "END_SECONDS", 0.01)
     before = asyncio.all_tasks()
     batches = Call(ASKING).batches()
     await following(batches)

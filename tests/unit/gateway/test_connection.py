@@ -13,8 +13,8 @@ import pytest
 import structlog
 from aiohttp.test_utils import make_mocked_request
 
-from a2a_gateway.http.connection import Connection
-from a2a_gateway.http.replies import Flow
+from a2a_gateway.http.body_writer import BodyWriter
+from a2a_gateway.http.connection import Connection, head_bytes
 from a2a_gateway.http.stream_slots import StreamSlot, StreamSlots
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.options import GatewayOptions
@@ -63,7 +63,7 @@ async def test_a_client_that_leaves_is_missed_however_much_it_has_sent_behind_a_
             connection.writer.write_eof()
         else:
             connection.writer.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while door.streams.count:  # noqa: ASYNC110 - nobody announces it
                 await asyncio.sleep(0.001)
 
@@ -101,7 +101,7 @@ async def test_behind_a_short_stream_all_is_answered() -> None:
 
 @pytest.mark.req("DOOR-04")
 async def test_one_connection_that_fails_does_not_end_the_timeouts_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    look, failed = Connection.look, set[Connection]()
+    look, failed = Connection.check_timeouts, set[Connection]()
 
     def fail_at_first(protocol: Connection, now: float) -> None:
         failed.add(protocol) if not failed else None
@@ -109,7 +109,7 @@ async def test_one_connection_that_fails_does_not_end_the_timeouts_of_others(mon
             raise RuntimeError("nobody foresaw this")
         look(protocol, now)
 
-    monkeypatch.setattr(Connection, "look", fail_at_first)
+    monkeypatch.setattr(Connection, "check_timeouts", fail_at_first)
     with structlog.testing.capture_logs() as logs:
         async with http_door(Scripted(), QUICK) as door, wire(door.port) as broken:
             assert (await broken.ask(get("/healthz"))).status == 200
@@ -139,7 +139,7 @@ async def test_one_stream_that_fails_does_not_end_the_comments_of_others(monkeyp
                 await connection.send(SUBSCRIBE)
                 await connection.head()
                 await connection.chunk()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 readers = [asyncio.create_task(connection.chunk()) for connection in (one, other)]
                 done, pending = await asyncio.wait(readers, return_when=asyncio.FIRST_COMPLETED)
                 chunks = [task.result() for task in done]
@@ -170,8 +170,8 @@ async def test_places_are_counted_for_each_client_and_in_all() -> None:
     assert refusal(streams, "c").startswith("The gateway has 3 streams open")
     assert streams.count == 3
     for slot in slots:
-        slot.leave()
-        slot.leave()  # once is enough
+        slot.free()
+        slot.free()  # once is enough
     assert streams.count == 0
     assert not streams._clients  # noqa: SLF001 - clients come and go, and nothing may stay of them
 
@@ -194,10 +194,10 @@ async def test_a_request_that_ends_without_its_stream_frees_the_slot() -> None:
 @pytest.mark.req("KEEP-01", "SSEV-01")
 async def test_a_comment_is_due_between_events_only() -> None:
     idle = StreamSlots(GatewayOptions()).admit(REQUEST, "a", b"")
-    idle.flow = flow = Flow(REQUEST)
+    idle.writer = flow = BodyWriter(REQUEST)
     cast("Any", REQUEST.protocol).writing_paused = False
     assert idle.idle_since(time.monotonic())
-    flow.whole = False
+    flow.between_events = False
     assert not idle.idle_since(time.monotonic())
 
 
@@ -296,10 +296,17 @@ async def test_who_leaves_is_forgotten_at_once_and_the_work_goes_on() -> None:
             await connection.head()
             await connection.chunk()
             assert server.pipeline.streams.count == 1
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while server.pipeline.streams.count:  # noqa: ASYNC110 - nothing tells when
                 await asyncio.sleep(0.001)
         stage.release.set()
-        async with asyncio.timeout(10), wire(port_of(server)) as connection:
+        async with asyncio.timeout(30), wire(port_of(server)) as connection:
             while b"TASK_STATE_COMPLETED" not in (await connection.ask(get("/tasks"))).body:  # noqa: ASYNC110 - polls
                 await asyncio.sleep(0.01)
+
+
+def test_a_head_has_one_line_for_each_header_or_is_an_error() -> None:
+    assert head_bytes(200, [("A", "b\tc"), ("D", "é")]) == "HTTP/1.1 200 OK\r\nA: b\tc\r\nD: é\r\n\r\n".encode()
+    for value in ("x\r\nSet-Cookie: y", "x\ny", "x\ry", "x\0", "x\x7f"):
+        with pytest.raises(ValueError, match="control characters"):
+            head_bytes(200, [("A", value)])

@@ -13,9 +13,9 @@ from a2a_gateway.errors import explain, failure_of, json_path
 from a2a_gateway.older.errors import OldFailure
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.protocol.errors import A2AError, Reason, StatusError, Violation
-from a2a_server.protocol.v0_3 import words
+from a2a_server.protocol.v0_3 import error_words
+from a2a_server.protocol.v0_3.error_words import translate_error
 from a2a_server.protocol.v0_3.json import proto_json
-from a2a_server.protocol.v0_3.words import retold
 
 
 @pytest.mark.req("ERRS-05")
@@ -119,6 +119,11 @@ def test_details_that_nobody_knows_stay_with_those_who_could_read_them() -> None
 
 
 @pytest.mark.req("LRPC-07")
+def test_a_challenge_becomes_a_header_without_control_characters() -> None:
+    told = failure_of(A2AError(Reason.UNAUTHENTICATED, "no", metadata={"challenge": 'Bearer\r\nX: "y"\x7f'}))
+    assert told.headers == [("WWW-Authenticate", 'BearerX: "y"')]
+
+
 def test_a_standard_message_is_said_once() -> None:
     by_method, _ = told(A2AError(Reason.TASK_NOT_FOUND, "Task not found."))
     assert by_method["message"] == "Task not found"
@@ -135,17 +140,17 @@ def test_complaints_are_respelt_wherever_they_come_from() -> None:
     )
     own = A2AError(Reason.INVALID_PARAMS, "2 fields are wrong.", violations=[Violation("message.parts", "x")] * 2)
     for error, message in ((foreign, "message.content[2].file.fileWithBytes: is too long"), (own, own.message)):
-        spelt = retold(error, words.PROTO, path)
+        spelt = translate_error(error, error_words.PROTO, path)
         assert isinstance(spelt, StatusError)
         assert spelt.status.message == message
         before = bytes(foreign.status.SerializeToString())
-        assert retold(error, words.PROTO, path) is not error
+        assert translate_error(error, error_words.PROTO, path) is not error
         assert foreign.status.SerializeToString() == before
-    assert retold(foreign, words.PROTO, path).metadata == foreign.metadata
+    assert translate_error(foreign, error_words.PROTO, path).metadata == foreign.metadata
 
 
 def test_what_names_no_field_stays_as_it_is() -> None:
     error = A2AError(Reason.OVERLOADED, "Later.", retry_after=1)
-    told = retold(error, words.KIND, proto_json().sent)
+    told = translate_error(error, error_words.KIND, proto_json().sent)
     assert isinstance(told, A2AError)
     assert (told.reason, told.message, told.retry_after) == (error.reason, error.message, error.retry_after)

@@ -9,17 +9,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from a2a_gateway.http.cors import ANYBODY, Cors
 from a2a_gateway.http.replies import Reply
-from a2a_gateway.requests.headers import (
-    HeaderMap,
-    RequestMetadata,
-    accepted_types,
-    answer_type,
-    error_type,
-    must_be_json,
-    outgoing,
-    stream_type,
-    timeout_of,
-)
+from a2a_gateway.requests.headers import HeaderMap, RequestMetadata, outgoing, timeout_of
+from a2a_gateway.requests.media_types import accepted_types, answer_type, error_type, must_be_json, stream_type
 from a2a_gateway.upstream import MetadataPairs
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import A2A_JSON, JSON, NDJSON, SSE

@@ -305,7 +305,7 @@ def test_without_a_card_nothing_is_said_of_credentials() -> None:
     told = of(A2A)
     assert "security" not in told
     assert "securitySchemes" not in told["components"]
-    assert "how callers prove who they are" in told["info"]["description"]
+    assert "lacks its name and its security schemes" in told["info"]["description"]
     assert document(A2A, card=pb.AgentCard())["security"] == []
 
 

@@ -55,7 +55,7 @@ async def subscribed(door: OpenGateway, stack: AsyncExitStack, request: bytes = 
 
 async def emptied(door: OpenGateway, upstream: Scripted) -> None:
     """Wait until nothing is left of any stream."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         for playing in upstream.streams:
             await playing.closed.wait()
         while door.streams.count:  # noqa: ASYNC110 - nobody announces it
@@ -85,7 +85,7 @@ async def test_what_is_ready_goes_out_in_one_piece_and_waits_for_nothing() -> No
     upstream = Scripted(script=open_ended(gate, (event(1), event(2)), (), (event(3), event(4), event(5))))
     async with http_door(upstream) as door, AsyncExitStack() as stack:
         connection = await subscribed(door, stack)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert numbers(await connection.chunk()) == [1, 2]
             assert numbers(await connection.chunk()) == [3, 4, 5]
         gate.set()
@@ -226,7 +226,7 @@ async def test_a_client_that_does_not_read_is_offered_no_more_than_it_can_hold()
 
     async with http_door(Scripted(script=offers)) as door, AsyncExitStack() as stack:
         connection = await subscribed(door, stack)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await full.wait()
             seen: list[int] = []
             while chunk := await connection.chunk():
@@ -255,7 +255,7 @@ async def test_who_leaves_is_let_go_of_at_once(form: str, how: str) -> None:
             leaving.writer.transport.abort()
         else:
             leaving.writer.write_eof()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await upstream.streams[1].closed.wait()
         assert not upstream.streams[0].closed.is_set()
         assert numbers(await staying.chunk()) == [1]
@@ -296,12 +296,12 @@ async def test_a_stream_that_is_cut_says_why_and_ends(form: str) -> None:
 @pytest.mark.req("DURA-08")
 async def test_a_cut_that_comes_too_late_does_not_hit_the_next_request() -> None:
     """Whoever cuts does so soon, not at once: the stream may be over by then, and its connection serve another call."""
-    asked, go_on = asyncio.Event(), asyncio.Event()
+    asked, remove = asyncio.Event(), asyncio.Event()
 
     class Slow(Scripted):
         async def unary(self, method: MethodDescriptor, request: Message, context: CallContext) -> UpstreamAnswer:
             asked.set()
-            await go_on.wait()
+            await remove.wait()
             return Answer(pb.Task(id="t"))
 
     upstream = Slow(script=plays((event(1),)))
@@ -313,7 +313,7 @@ async def test_a_cut_that_comes_too_late_does_not_hit_the_next_request() -> None
         assert cut is not None
         await cut(STOPPING)
         await asyncio.sleep(0)
-        go_on.set()
+        remove.set()
         assert (await connection.answer()).json["id"] == "t"
 
 

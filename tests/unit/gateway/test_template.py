@@ -10,12 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_gateway.routing.annotations import Route
-from a2a_gateway.routing.table import Table, Unknown, WrongVerb
-from a2a_gateway.routing.template import Segment, TemplateError, Variable, Wild, decode, decode_between_slashes, parse
+from a2a_gateway.routing.table import Table, UnknownPath, WrongVerb
+from a2a_gateway.routing.template import (
+    Segment,
+    TemplateError,
+    Variable,
+    Wildcard,
+    decode,
+    decode_between_slashes,
+    parse,
+)
 from a2a_proto import a2a_pb2
 from a2a_server.protocol.errors import A2AError
 
-ONE, REST = Wild.ONE, Wild.REST
+ONE, REST = Wildcard.ONE, Wildcard.REST
 
 GOOD = [
     # Each row: a template, its segments, its variables, its suffix.
@@ -219,9 +227,9 @@ def fits(template: tuple[Segment, ...], segments: list[str]) -> bool:
     if not template:
         return not segments
     head, *rest = template
-    if head is Wild.REST:
+    if head is Wildcard.REST:
         return True
-    if not segments or not (segments[0] if head is Wild.ONE else segments[0] == head):
+    if not segments or not (segments[0] if head is Wildcard.ONE else segments[0] == head):
         return False
     return fits(tuple(rest), segments[1:])
 
@@ -243,7 +251,7 @@ def readings(routes: list[Route], segments: list[str]) -> Iterator[Route]:
 
 
 def rank(it: Route) -> list[int]:
-    return [0 if isinstance(segment, str) else 1 if segment is Wild.ONE else 2 for segment in it.template.segments]
+    return [0 if isinstance(segment, str) else 1 if segment is Wildcard.ONE else 2 for segment in it.template.segments]
 
 
 def naive(routes: list[Route], verb: str, path: str) -> Route | set[str]:
@@ -263,7 +271,7 @@ def test_the_trie_finds_what_trying_every_route_finds(routes: list[Route], verb:
     expected = naive(routes, verb, path)
     try:
         found: Route | set[str] = Table(routes).match(verb, path).route
-    except Unknown:
+    except UnknownPath:
         found = set()
     except WrongVerb as error:
         found = set(error.allow) - {"OPTIONS"}
@@ -279,7 +287,7 @@ def test_nothing_breaks_the_table(template: str, path: str) -> None:
     fault, table = attempt(lambda: Table([route("GET", template)]), TemplateError)
     assert fault is None or f'path template "{template}": ' in fault
     if table is not None:
-        refusal, match = attempt(lambda: table.match("GET", path), A2AError, Unknown)
+        refusal, match = attempt(lambda: table.match("GET", path), A2AError, UnknownPath)
         assert refusal or (match is not None and match.route is table.routes[0])
 
 

@@ -10,7 +10,7 @@ from google.protobuf import json_format
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from a2a_gateway.cards.agent_card import Cards, Legacy
+from a2a_gateway.cards.agent_card import Cards, LegacyCards
 from a2a_gateway.http import frames
 from a2a_gateway.older.v0_3.openapi import OldRoutes
 from a2a_gateway.older.v0_3.rest import routes
@@ -129,7 +129,7 @@ def test_the_public_card_is_described_in_both_forms() -> None:
     (version,) = [named for named in it["parameters"] if named.get("name") == "A2A-Version"]
     assert version["schema"]["enum"] == ["1.0", "0.3"]
     assert {"$ref": "#/components/parameters/A2A-Version"} not in it["parameters"]
-    legacy = Legacy()
+    legacy = LegacyCards()
     cards = Cards(base="http://a.example", max_age=60, legacy=legacy)
     card = cards.with_doors(pb.AgentCard(name="A", skills=[pb.AgentSkill(id="s")]), "")
     schema = it["responses"]["200"]["content"]["application/json"]["schema"]

@@ -53,14 +53,14 @@ async def indebted(store: Store, *config_ids: str, events: int = 3, url: str = "
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - what happens in a relay has no one event
             await asyncio.sleep(0.002)
 
 
 async def settled(store: Store) -> None:
     """Wait until everything has been delivered or parked."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await store.next_due() is not None:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.002)
 

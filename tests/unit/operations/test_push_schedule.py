@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -267,6 +268,23 @@ def test_what_is_hopeless_is_parked(attempts: int, failing_for: int, final: bool
     failure = failure_of(owed, FAILED._replace(final=final), NOW, patience)
     assert (failure.retry_ms is None) == parked
     assert (failure.now_ms, failure.why, failure.tried) == (NOW, "status 500", True)
+
+
+@pytest.mark.req("CONF-81")
+@pytest.mark.parametrize(("rejections", "skips"), [(0, False), (1, False), (2, True), (3, True)])
+def test_the_third_rejection_skips(rejections: int, skips: bool) -> None:  # noqa: FBT001
+    owed, rejected = replace(delivery(998), rejections=rejections), FAILED._replace(rejected=True)
+    failure = failure_of(owed, rejected, NOW, Patience(give_up_after=5))
+    assert (failure.skips, failure.retry_ms is None, failure.rejected) == (skips, skips, True)
+    assert (failure.now_ms, failure.why, failure.tried) == (NOW, "status 500", True)
+
+
+@pytest.mark.req("CONF-81", "DELV-03")
+def test_rejected_webhooks_wait_like_others() -> None:
+    rejected = FAILED._replace(rejected=True)
+    assert 64.0 < max(wait(6, rejected) for _ in range(400)) <= 100.0
+    assert wait(1, rejected._replace(retry_after=50.0)) >= 49.999
+    assert not failure_of(delivery(4), FAILED, NOW, Patience(give_up_after=5)).skips  # it parks
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gc
 import weakref
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_server.operations.limits import Limits
-from a2a_server.operations.turns.registry import Seat, Slots, owner_of
+from a2a_server.operations.turns.registry import QueuedTurn, Slots, owner_of
 from a2a_server.ports.authenticator import Caller
 from a2a_server.protocol.errors import A2AError, Reason
 
@@ -28,7 +27,7 @@ class Turns:
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
         self.begun: list[str] = []
-        self.places: dict[str, Seat] = {}
+        self.places: dict[str, QueuedTurn] = {}
 
     def enter(self, name: str, owner: str = "ann") -> None:
         if self.slots.occupy(owner):
@@ -109,7 +108,7 @@ def test_an_owner_alone_may_fill_the_queue_and_keeps_nobody_out() -> None:
     assert [admitted(turns, ANN) for _ in range(13)] == [True] * 12 + [False]
     assert [admitted(turns, BOB) for _ in range(7)] == [True] * 6 + [False]  # half, because two wait
     assert [admitted(turns, CID) for _ in range(5)] == [True] * 4 + [False]  # a third
-    assert not admitted(turns, replace(ANN, extended_card=True))
+    assert not admitted(turns, ANN._replace(extended_card=True))
     for place in turns.places.values():
         turns.slots.leave(place)
     assert turns.slots.waiting == 0
@@ -119,7 +118,7 @@ def test_an_owner_alone_may_fill_the_queue_and_keeps_nobody_out() -> None:
 @pytest.mark.req("AGNT-04", "LIMT-02")
 def test_naming_other_tenants_makes_nobody_another_owner() -> None:
     assert owner_of(ANN) == owner_of(Caller("ann", authenticated=True)) != owner_of(BOB)
-    assert owner_of(replace(ANN, tenant="north")) != owner_of(ANN)  # bound to it by the operator
+    assert owner_of(ANN._replace(tenant="north")) != owner_of(ANN)  # bound to it by the operator
     assert owner_of(Caller("anonymous")) == owner_of(Caller("other")) == ""
 
 

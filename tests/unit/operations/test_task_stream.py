@@ -11,7 +11,7 @@ import pytest
 from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.operations.call import Ending, Entries
+from a2a_server.operations.call import Entries, FinalEntries
 from a2a_server.operations.log.task_stream import TaskStreams
 from a2a_server.ports.agent import Outlet, TurnRequest
 from a2a_server.ports.authenticator import Credentials
@@ -33,7 +33,7 @@ from tests.bindings.actors import (
     until,
     waiting,
 )
-from tests.support.house import Ids, artifact_event, status_event
+from tests.support.house import Ids, Scope, artifact_event, place_of, slot_in, slots_in, slots_text, status_event
 from tests.support.world import World, say, serving
 
 Batches = Sequence[Entries]
@@ -144,7 +144,7 @@ async def test_all_readers_end_with_the_very_same_batch() -> None:
             group.create_task(follow("SubscribeToTask", request, into))
         await until(lambda: all(seen))
         gate.open()
-    assert all(isinstance(batches[-1], Ending) for batches in seen)
+    assert all(isinstance(batches[-1], FinalEntries) for batches in seen)
     assert all(batches[-1] is seen[0][-1] for batches in seen)
 
 
@@ -198,6 +198,48 @@ def test_ids_are_sound_uuids_and_all_different() -> None:
         parsed = uuid.UUID(text)
         assert str(parsed) == text
         assert (parsed.version, parsed.variant) == (7, uuid.RFC_4122)
+
+
+@pytest.mark.req("CTX-07", "SCAL-05")
+def test_ids_of_tasks_carry_the_slot_of_their_scope() -> None:
+    ids = Ids()
+    made = {ids.new_task(scope): scope for number in range(500) for scope in (Scope("acme", f"o{number}"),) * 3}
+    assert len(made) == 1_500
+    for text, scope in made.items():
+        parsed = uuid.UUID(text)
+        assert str(parsed) == text
+        assert (parsed.version, parsed.variant) == (8, uuid.RFC_4122)
+        assert slot_in(text) == place_of(scope).slot == int(text[15:18], 16)
+    assert {text[19] for text in made} == {*"89ab"}
+    assert slot_in(ids.new()) is None  # as all ids were before
+    assert slot_in("task-1") is None
+
+
+@pytest.mark.req("SCAL-05")
+def test_a_slot_is_for_ever() -> None:
+    """Ids and rows that exist have it. A tenant's name cannot run into an owner's."""
+    assert [place_of(Scope(*names)).slot for names in (("", ""), ("acme", "ann"), ("acmea", "nn"))] == [
+        4045,
+        402,
+        3918,
+    ]
+    assert len({place_of(Scope("", f"o{number}")).slot for number in range(40_000)}) > 4_090
+
+
+@pytest.mark.req("SCAL-05")
+@pytest.mark.parametrize(
+    ("text", "slots"),
+    [("", set()), ("7", {7}), ("0-2, 9,4095", {0, 1, 2, 9, 4095}), ("3-3", {3}), ("0-4095", set(range(4096)))],
+)
+def test_lists_of_slots_are_read_and_written(text: str, slots: set[int]) -> None:
+    assert slots_in(text) == slots
+    assert slots_in(slots_text(slots)) == slots
+
+
+@pytest.mark.parametrize("part", ["4096", "3-2", "-1", "1-", "a", "0-5000", "1 2"])
+def test_lists_of_slots_that_cannot_be_read(part: str) -> None:
+    with pytest.raises(ValueError, match=rf"^'{part}' must be slots from 0 to 4095, such as 0-2047,3000$"):
+        slots_in(f"1,{part}")
 
 
 def test_neighbours_in_time_are_neighbours_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

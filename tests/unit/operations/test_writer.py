@@ -15,7 +15,7 @@ from a2a_server.agents import text_part
 from a2a_server.domain.scope import Scope
 from a2a_server.operations.log.readers import EventLog
 from a2a_server.operations.log.writer import TaskWriter
-from a2a_server.ports.records import Lease, StoredTurn, Write
+from a2a_server.ports.records import StoredTurn, Write
 from a2a_server.ports.store import StaleWrite, StoredTask, StoreUnavailable
 from tests.support.events import artifact_event, status_event
 from tests.support.house import Trace
@@ -122,26 +122,26 @@ async def test_a_turn_that_begins_and_ends_in_one_commit_leaves_no_trace() -> No
     disk = Disk()
     made = writer(disk)
     create(made)
-    made.claim(Lease("r", 1))
+    made.claim("r")
     made.begin(Message(1))
     made.end([1])
     await made.settle()
     assert (disk.writes[0].begin, disk.writes[0].end) == ((), ())
-    assert not await disk.claim(Lease("next", 2), 1 << 62, 1)
+    assert not await disk.claim("next", 1)
 
 
 async def test_a_turn_that_ends_later_is_struck_out() -> None:
     disk = Disk()
     made = writer(disk)
     create(made)
-    made.claim(Lease("r", 1))
+    made.claim("r")
     made.begin(Message(1))
     await made.settle()
     assert disk.writes[0].begin == (StoredTurn(1, b"message"),)
     made.end([1])
     await made.settle()
     assert disk.writes[-1].end == (1,)
-    assert not await disk.claim(Lease("next", 2), 1 << 62, 1)
+    assert not await disk.claim("next", 1)
 
 
 @pytest.mark.req("DURA-06")
@@ -231,7 +231,7 @@ async def test_a_waiter_may_be_canceled_without_harm() -> None:
 async def test_a_store_that_is_away_is_waited_for_while_a_turn_runs() -> None:
     disk = Disk()
     made = writer(disk)
-    made.patient = True
+    made.waits_for_store = True
     create(made)
     await made.settle()
     disk.errors = [StoreUnavailable(), StoreUnavailable()]

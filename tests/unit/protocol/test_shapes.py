@@ -248,7 +248,7 @@ def test_the_proto_has_references_in_metadata(record: Any, ids: list[str]) -> No
 
 def test_references_in_metadata_may_be_wrong() -> None:
     told = {"metadata": {"x-a2a-compat": {"referenceTaskIds": ["\ud800"]}}}
-    said = 'must hold no lone surrogates, got "\\ud800"'
+    said = "must hold no lone surrogates"
     assert faults(PROTO, told, pb.Message) == {'metadata["x-a2a-compat"]["referenceTaskIds"][0]': said}
     assert faults(PROTO, 5, pb.Message) == {"": "must be an object, got 5"}
 

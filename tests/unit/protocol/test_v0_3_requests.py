@@ -144,9 +144,9 @@ def test_credentials_alone_are_for_the_core_to_judge(spelling: Spelling) -> None
 @pytest.mark.parametrize(
     ("schemes", "said"),
     [
-        ("Bearer", {"schemes": 'must be a list, got "Bearer"'}),
+        ("Bearer", {"schemes": "must be a list, got a string"}),
         (["a", 1, None], {"schemes[1]": "must be a string, got 1", "schemes[2]": "must be a string, got null"}),
-        (["\ud800"], {"schemes[0]": 'must hold no lone surrogates, got "\\ud800"'}),
+        (["\ud800"], {"schemes[0]": "must hold no lone surrogates"}),
     ],
 )
 def test_what_is_wrong_with_schemes(spelling: Spelling, schemes: Any, said: dict[str, str]) -> None:
@@ -253,7 +253,7 @@ def test_ids_of_a_push_config_may_stand_in_several_places(spelling: Spelling, to
         ),
         (
             {"taskId": "\ud800", "pushNotificationConfig": {}},
-            {"taskId": 'must hold no lone surrogates, got "\\ud800"'},
+            {"taskId": "must hold no lone surrogates"},
         ),
         (
             {"name": "tasks/t", "pushNotificationConfig": {}},
@@ -304,7 +304,7 @@ def test_the_deepest_data_that_is_accepted_can_be_read_in_0_3(wrap: Any) -> None
 
 
 TASK_OF, CONFIG_OF = names.task_of, names.config_of
-PARENT, UNBORN = names.parent_of, names.unborn_config_of
+PARENT, UNBORN = names.parent_of, names.new_config_of
 
 
 @pytest.mark.parametrize(

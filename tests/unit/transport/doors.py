@@ -27,6 +27,7 @@ from a2a_server.transport.grpc_options import GrpcOptions, Tls
 from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline
 from a2a_server.transport.steps import CallRules, standard
+from a2a_server.transport.tls.files import TlsFiles
 from tests.support.yielding import Batches, yielding
 
 
@@ -128,10 +129,10 @@ async def open_door(  # noqa: PLR0913 - every test varies one of them
     registry = streams or OpenStreams()
     registry.start()
     pipeline = Pipeline(served, standard(authenticator or Anonymous(), rules or CallRules()), registry)
-    servicer = Servicer(pipeline, codes, peer_names=bool(tls and tls.client_ca))
-    door = GrpcDoor(options or GrpcOptions(), tls or Tls(), interceptors)
+    servicer = Servicer(pipeline, codes, mutual=bool(tls and tls.client_ca))
+    door = GrpcDoor(options or GrpcOptions(), TlsFiles.of(tls or Tls()), interceptors)
     address = door.listen(Address("127.0.0.1", port))
-    await door.serve(servicer, services, legacy=LegacyServicer(pipeline, peer_names=servicer.peer_names))
+    await door.serve(servicer, services, legacy=LegacyServicer(pipeline, mutual=servicer.mutual))
     target = f"localhost:{address.port}"
     channel = grpc.aio.secure_channel(target, credentials) if credentials else grpc.aio.insecure_channel(target)
     try:
@@ -185,6 +186,6 @@ def refusal_of(error: grpc.aio.AioRpcError) -> Refusal:
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait for what nobody announces."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - as said
             await asyncio.sleep(0.01)

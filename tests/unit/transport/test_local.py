@@ -259,7 +259,7 @@ async def test_streams_that_are_left_at_the_end_are_sent_elsewhere() -> None:
 async def test_a_server_that_stops_is_not_ready() -> None:
     async with rig() as local:
         assert await local.upstream.ready()
-        local.pipeline.draining = True
+        local.pipeline.leaving = True
         assert not await local.upstream.ready()
 
 

@@ -235,6 +235,6 @@ async def test_a_stream_that_is_ended_while_its_first_item_leaves_is_told_so(spo
                 stream = door.stub.SendStreamingMessage(pb.SendMessageRequest())
             else:
                 stream = door.old.SendStreamingMessage(v03.SendMessageRequest())
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 refusal = await refused(partial(read_all, stream))
             assert (refusal.code, refusal.reason) == (grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")

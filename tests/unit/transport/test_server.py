@@ -18,12 +18,13 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
+from a2a_server.domain.client_certificates import names_in
 from a2a_server.operations.call import Call
 from a2a_server.ports.authenticator import Caller, CardSecurity, Credentials
 from a2a_server.transport.address import Address, StartError
-from a2a_server.transport.certificates import PemFile, authorities, certificates_fault, identity, server_credentials
 from a2a_server.transport.grpc.server import channel_arguments
 from a2a_server.transport.grpc_options import GrpcOptions, Tls
+from a2a_server.transport.tls.certificates import PemFile, authorities, certificates_fault, identity, server_identity
 from tests.support.certificates import self_signed
 from tests.unit.transport.doors import open_door, refused
 
@@ -36,8 +37,9 @@ class ByCertificate:
     required = True
     card = CardSecurity()
 
-    async def authenticate(self, server_credentials: Credentials) -> Caller:
-        return Caller(",".join(server_credentials.peer_names) or "nobody", authenticated=True)
+    async def authenticate(self, credentials: Credentials) -> Caller:
+        names = names_in(credentials.certificate) if credentials.certificate else ()
+        return Caller(",".join(name.value for name in names if name.kind != "cn") or "nobody", authenticated=True)
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +95,10 @@ async def test_mutual_tls_requires_a_certificate_it_trusts(ca: trustme.CA, tls: 
 
 def test_files_that_are_no_certificates_stop_the_start(tmp_path: Path, tls: Tls) -> None:
     with pytest.raises(StartError, match=r"tls\.cert: cannot read .*No such file"):
-        server_credentials(replace(tls, cert=str(tmp_path / "none.pem")))
+        server_identity(replace(tls, cert=str(tmp_path / "none.pem")))
     (tmp_path / "junk.pem").write_text("junk")
     with pytest.raises(StartError, match=r"tls\.key: .*is not a PEM file"):
-        server_credentials(replace(tls, key=str(tmp_path / "junk.pem")))
+        server_identity(replace(tls, key=str(tmp_path / "junk.pem")))
 
 
 async def test_keys_that_grpc_does_not_know_are_told_from_ports_that_are_taken(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from google.protobuf.descriptor import ServiceDescriptor
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.adapters.auth import Secret, StaticAuthenticator
 from a2a_server.ports.authenticator import Caller
 from a2a_server.ports.store import StoreUnavailable
 from a2a_server.protocol.errors import A2AError, ErrorCodes, Reason, Violation, status_of
 from a2a_server.transport.grpc.server import SERVICES
+from tests.support.house import Secret, by_secrets
 from tests.unit.transport.doors import Door, Seen, failing, failing_stream, open_door, refusal_of, refused
 
 A2A, OURS = "a2a-protocol.org", "a2a-server"
@@ -35,6 +35,7 @@ TABLE = [
     ("OVERLOADED", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED", OURS),
     ("SLOW_READER", "UNAVAILABLE", "UNAVAILABLE", OURS),
     ("DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", OURS),
+    ("QUOTA_EXCEEDED", "RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED", OURS),
     ("UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE", OURS),
 ]
 PLAIN = {"INTERNAL"}
@@ -179,7 +180,7 @@ def added_service() -> ServiceDescriptor:
 @pytest.mark.req("EXTN-09")
 async def test_an_added_method_needs_the_same_credentials() -> None:
     secret = Secret(hashlib.sha256(TOKEN.encode()).digest(), Caller("ann", authenticated=True))
-    authenticator = StaticAuthenticator(tokens=[secret], api_keys=[], api_key_header="x-api-key")
+    authenticator = by_secrets([secret])
     seen = Seen()
     operation = {"Summarise": seen.answering(pb.Task(id="sum"))}
     services = (*SERVICES, added_service())
@@ -204,7 +205,7 @@ async def test_an_added_method_needs_the_same_credentials() -> None:
 async def test_a_large_request_is_read_when_it_is_known_who_calls(package: str, rpc: str) -> None:
     """What is malformed would be told otherwise."""
     known = Secret(digest=hashlib.sha256(b"right").digest(), caller=Caller("ann", authenticated=True))
-    authenticator = StaticAuthenticator(tokens=[known], api_keys=[], api_key_header="x-api-key")
+    authenticator = by_secrets([known])
     async with open_door(authenticator=authenticator) as door:
         channel: Any = door.channel
 

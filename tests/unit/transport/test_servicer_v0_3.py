@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import a2a_v0_3_pb2 as v03
-from a2a_server.operations.call import Call, Ending
+from a2a_server.operations.call import Call, FinalEntries
 from a2a_server.ports.records import Entry
 from a2a_server.protocol.errors import A2AError, Reason, Violation
 from a2a_server.protocol.options import LEGACY_DEFAULT
@@ -138,7 +138,7 @@ async def test_a_reader_that_stops_is_cut_and_told_why() -> None:
     async with open_door({"SendStreamingMessage": source}, streams=OpenStreams(write_timeout=0.2)) as door:
         stream = door.old.SendStreamingMessage(message())
         await stream.read()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await closed.wait()
 
         async def read() -> None:
@@ -166,8 +166,8 @@ def finals(wires: Any) -> list[bool]:
 def test_the_last_of_a_batch_that_ends_is_final() -> None:
     retellings = Retellings(LEGACY_DEFAULT)
     assert finals(retellings.of(statuses(3))) == [False, False, False]
-    assert finals(retellings.of(Ending(statuses(3)))) == [False, False, True]
-    assert finals(retellings.of(Ending(statuses(1)))) == [True]
+    assert finals(retellings.of(FinalEntries(statuses(3)))) == [False, False, True]
+    assert finals(retellings.of(FinalEntries(statuses(1)))) == [True]
     assert retellings.of(()) == []
 
 

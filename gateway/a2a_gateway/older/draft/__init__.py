@@ -1,4 +1,4 @@
-"""The draft between 0.3 and 1.0 over HTTP, under a path of its own, on the requests of 1.0 (spec: DRFT).
+"""Serves the draft between 0.3 and 1.0 over HTTP, under its own path, by calls of 1.0 (spec: DRFT).
 
-`doors` has its routes, card and profile; `bindings` reads its REST and JSON-RPC and answers through the doors of 1.0.
+`doors` has its routes, card and profile. `bindings` translates its REST and JSON-RPC.
 """

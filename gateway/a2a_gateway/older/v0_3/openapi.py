@@ -1,4 +1,4 @@
-"""REST's routes of 0.3 in the OpenAPI document, with bodies in both spellings (spec: DOOR-03, LRES-05)."""
+"""Adds the REST routes of 0.3 to the OpenAPI document, with bodies in both spellings (spec: DOOR-03, LRES-05)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from google.protobuf.message import Message
 from a2a_gateway.openapi.operations import (
     CURSORS,
     PARAMETERS,
-    named,
+    error_response,
+    named_operations,
     parameter,
-    referred,
-    refusal_with,
+    references,
     resumes,
-    stream_of,
+    stream_content,
 )
 from a2a_gateway.openapi.parameters import path_of, query_of
 from a2a_gateway.openapi.schemas import Schema, Schemas
@@ -55,22 +55,22 @@ class OldRoutes:
     def __call__(self, described: dict[str, Any], schemas: Schemas) -> None:
         responses, paths = described["components"]["responses"], described["paths"]
         for status in _statuses():
-            responses.setdefault(str(status.value), refusal_with(status))
+            responses.setdefault(str(status.value), error_response(status))
         _add_card(paths)
         kind = KindSchemas(schemas)
-        for name, route in named(self.table, "V0_3"):
+        for name, route in named_operations(self.table, "V0_3"):
             path = path_of(route, schemas)
             operation = _operation(route, path.parameters, schemas, kind)
             paths.setdefault(path.text, {})[route.verb.lower()] = {"operationId": name, **operation}
 
 
 def _add_card(paths: dict[str, Any]) -> None:
-    """Say that the public card has a form of 0.3, too."""
+    """Add the form of 0.3 to the public card."""
     either = {**PARAMETERS[VERSION_HEADER], "schema": {"type": "string", "enum": ["1.0", "0.3"]}}
     for item in paths.values():
         for operation in item.values():
-            if "304" in operation.get("responses", ()):  # nothing else is for caches
-                named = [it for it in operation["parameters"] if it not in referred(VERSION_HEADER)]
+            if "304" in operation.get("responses", ()):  # only the card can be cached
+                named = [it for it in operation["parameters"] if it not in references(VERSION_HEADER)]
                 operation["parameters"] = [*named, either]
                 media = operation["responses"]["200"]["content"][JSON]
                 media["schema"] = {"anyOf": [media["schema"], _CARD]}
@@ -87,12 +87,12 @@ def _operation(route: Route, in_path: list[dict[str, Any]], schemas: Schemas, ki
         if parameter["name"] != "tenant"
     ]
     answer = _answers(route, schemas, kind)
-    content = stream_of(answer) if route.method.server_streaming else _json(answer)
+    content = stream_content(answer) if route.method.server_streaming else _json(answer)
     refused = {str(status.value): {"$ref": f"#/components/responses/{status.value}"} for status in _statuses()}
     operation: dict[str, Any] = {
         "tags": [_TAG],
         "summary": route.method.name,
-        "parameters": [*in_path, *queried, *_HEADERS, *referred(*(CURSORS if resumes(route.method) else ()))],
+        "parameters": [*in_path, *queried, *_HEADERS, *references(*(CURSORS if resumes(route.method) else ()))],
         "responses": {"200": {"description": "OK", "content": content}, **refused},
     }
     if route.body:
@@ -137,10 +137,10 @@ def _json(schema: Schema) -> dict[str, Any]:
     return {JSON: {"schema": schema}}
 
 
-# -- types as the JSON schema of 0.3 spells them
+# -- types in the JSON schema of 0.3
 
 
-def _closed(kind: str, content: Schema) -> Schema:
+def _part_schema(kind: str, content: Schema) -> Schema:
     properties = {"kind": {"const": kind}, kind: content, "metadata": _OBJECT}
     return {"type": "object", "required": ["kind", kind], "properties": properties}
 
@@ -153,12 +153,14 @@ _FILE: Final[Schema] = {
     },
     "oneOf": [{"required": ["bytes"]}, {"required": ["uri"]}],
 }
-_PART: Final[Schema] = {"oneOf": [_closed("text", _TEXT), _closed("file", _FILE), _closed("data", _OBJECT)]}
-"""The one type that has another form than its fields."""
+_PART: Final[Schema] = {
+    "oneOf": [_part_schema("text", _TEXT), _part_schema("file", _FILE), _part_schema("data", _OBJECT)]
+}
+"""The only type whose JSON is not an object of its fields."""
 
 
 class KindSchemas(Schemas):
-    """Adds types to a document, under names of their own."""
+    """Adds the types of 0.3 to a document, under the prefix `v0_3`."""
 
     def __init__(self, schemas: Schemas) -> None:
         super().__init__()

@@ -100,7 +100,7 @@ def test_a_value_may_have_other_forms(name: str, value: Any, read: Any) -> None:
         ("String", 5, "must be a string, got 5"),
         ("String", True, "must be a string, got true"),
         ("String", {"a": 1}, "must be a string, got an object"),
-        ("String", "a\ud800", 'must hold no lone surrogates, got "a\\ud800"'),
+        ("String", "a\ud800", "must hold no lone surrogates"),
         ("Bytes", 5, "must be base64, got 5"),
         ("Colour", "RED", f'{COLOUR}, got "RED"'),
         ("Colour", "colour_red", f'{COLOUR}, got "colour_red"'),
@@ -109,8 +109,8 @@ def test_a_value_may_have_other_forms(name: str, value: Any, read: Any) -> None:
         ("Colour", 2**31, f"{COLOUR}, got 2147483648"),
         ("Colour", True, f"{COLOUR}, got true"),
         ("Colour", ["COLOUR_RED"], f"{COLOUR}, got a list"),
-        ("Inner", "x", 'must be an object, got "x"'),
-        ("Inner", "", 'must be an object, got ""'),
+        ("Inner", "x", "must be an object, got a string"),
+        ("Inner", "", "must be an object, got a string"),
         ("Inner", [], "must be an object, got a list"),
         ("Struct", [], "must be an object, got a list"),
         ("Listvalue", {}, "must be a list, got an object"),
@@ -135,8 +135,7 @@ def test_base64_may_be_url_safe_and_unpadded(text: str) -> None:
 @pytest.mark.req("JSON-05")
 @pytest.mark.parametrize("text", ["Z", "Zg===", "====", "=", "Zg==Zg==", "Z g=", "Zm9v\n", "Zm9v$", "é", "Zm9vZ"])
 def test_anything_else_is_no_base64(text: str) -> None:
-    said = text.replace("\n", "\\n")
-    assert complaint({"raw": text}, pb.Part) == ("raw", f'must be base64, got "{said}"')
+    assert complaint({"raw": text}, pb.Part) == ("raw", "must be base64, got a string")
 
 
 @pytest.mark.req("JSON-07")
@@ -340,7 +339,7 @@ def test_every_fault_of_a_request_is_told() -> None:
         "message.parts[1].text": "must be a string, got 1",
         "message.parts[1].filename": "must be a string, got a list",
         "message.parts[2]": "must be an object, got 3",
-        "message.parts[3].raw": 'must be base64, got "###"',
+        "message.parts[3].raw": "must be base64, got a string",
         "message.parts[3].metadata": "must be an object, got 0",
         "message.parts[4].data": "can't be given together with url; only one of text, raw, url, data may be",
         "message.extensions[1]": "must be a string, got 1",
@@ -371,8 +370,8 @@ def test_faults_in_maps_and_free_form_values_are_told_with_their_keys() -> None:
         'int32Inner["x"]': 'must be named by a whole number from -2147483648 to 2147483647, got "x"',
     }
     assert faults({"oneStruct": {"a": {"b": [1, "\udc00"]}, "c": "\udc00"}}, Singles) == {
-        'oneStruct["a"]["b"][1]': 'must hold no lone surrogates, got "\\udc00"',
-        'oneStruct["c"]': 'must hold no lone surrogates, got "\\udc00"',
+        'oneStruct["a"]["b"][1]': "must hold no lone surrogates",
+        'oneStruct["c"]': "must hold no lone surrogates",
     }
 
 
@@ -390,10 +389,10 @@ def test_lists_tell_which_elements_are_wrong() -> None:
     [
         (None, "null"),
         ([], "a list"),
-        ("x" * 50, f'"{"x" * 40}"…'),
+        ("x" * 50, "a string"),
         (0.5, "0.5"),
         (True, "true"),
-        ("\ud800", '"\\ud800"'),
+        ("\ud800", "a string"),
     ],
 )
 def test_a_body_of_the_wrong_kind_has_no_field_to_name(value: Any, shown: str) -> None:

@@ -1,0 +1,1 @@
+"""What the stores on SQL databases share: `statements` reads the `.sql` files of each (spec: DURA-09)."""
