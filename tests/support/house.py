@@ -41,6 +41,7 @@ from a2a_server.adapters.postgres import (
 from a2a_server.adapters.postgres import DatabaseOptions as PostgresOptions
 from a2a_server.adapters.postgres import copying as postgres_copying
 from a2a_server.adapters.postgres import schema as postgres_schema
+from a2a_server.adapters.postgres import shard_map as postgres_shard_map
 from a2a_server.adapters.postgres import wakeups as postgres_wakeups
 from a2a_server.adapters.postgres import writes as postgres_writes
 from a2a_server.adapters.postgres.database import Database as PostgresDatabase
@@ -216,6 +217,7 @@ __all__ = [
     "place_of",
     "postgres_copying",
     "postgres_schema",
+    "postgres_shard_map",
     "postgres_wakeups",
     "postgres_writes",
     "put_request",

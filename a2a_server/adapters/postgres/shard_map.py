@@ -186,11 +186,12 @@ class Shard:
         self._reading: asyncio.Task[int] | None = None
         self._next: asyncio.Task[int] | None = None
 
-    async def renew(self) -> None:
+    async def look(self) -> Held | None:
+        """What it says now; None if it cannot be asked."""
         try:
-            self.held = await held_by(self._database)
+            return await held_by(self._database)
         except StoreUnavailable:
-            self.held = None
+            return None
 
     async def still_says(self, version: int) -> bool:
         """Whether nothing has changed since. Calls that come together share one read, which begins after them."""
@@ -250,7 +251,10 @@ class ShardMap:
         """Ask all databases, unless somebody has since the read with this number. Returns the number of the last."""
         async with self._door:
             if after in {-1, self._reads}:
-                await asyncio.gather(*(shard.renew() for shard in self._shards))
+                found_now = await asyncio.gather(*(shard.look() for shard in self._shards))
+                # All at once: a place of before with a version of now would pass for true.
+                for shard, said in zip(self._shards, found_now, strict=True):
+                    shard.held = said
                 self._known.clear()
                 self._reads += 1
             return self._reads
