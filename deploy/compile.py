@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -42,7 +43,7 @@ and nothing that mypyc does not know: asynchronous generators, subclasses of wha
 and `finally`.
 """
 
-FLAGS = ("--config-file=", "--ignore-missing-imports")
+FLAGS = "--config-file=", "--ignore-missing-imports", "--follow-imports=silent"
 """`make types` has judged already; here types that are not installed are just not known."""
 
 
@@ -50,27 +51,47 @@ def paths() -> list[str]:
     return [f"{package}/{name}.py" for package, names in MODULES.items() for name in names.split()]
 
 
+PACKAGES = "a2a_gateway", "a2a_proto", "a2a_server"
+
+
 def compile_in(folder: Path) -> None:
+    """Work on a copy: in `site-packages`, mypy would take the modules of others for ours, and refuse their names."""
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place, "packages")
+        for name in PACKAGES:
+            shutil.copytree(folder / name, copy / name, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        _compile(copy, Path(place, "made"))
+        for module in copy.rglob("*.so"):
+            shutil.copy(module, folder / module.relative_to(copy))
+
+
+def _compile(folder: Path, made: Path) -> None:
+    """Put each module beside its source."""
+    made.mkdir()
+    before = Path.cwd()
     os.chdir(folder)
-    with tempfile.TemporaryDirectory() as made:
+    try:
         modules = mypycify(
-            [*FLAGS, "--cache-dir", made, *paths()],
-            target_dir=made,
+            [*FLAGS, "--cache-dir", str(made), *paths()],
+            target_dir=str(made),
             opt_level="3",
             debug_level="0",
             multi_file=True,  # many files of C instead of one that is very large
         )
         command = build_ext(Distribution({"name": "a2ad", "ext_modules": modules}))
-        command.inplace, command.build_temp, command.build_lib = True, made, made  # nothing but modules stays here
+        command.inplace, command.build_temp, command.build_lib = True, str(made), str(made)  # only modules stay here
         command.ensure_finalized()
         command.run()
+    finally:
+        os.chdir(before)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compile the modules that every call runs through, where they are.")
     parser.add_argument("folder", type=Path, help="what holds the packages a2a_server and a2a_gateway")
-    compile_in(parser.parse_args().folder)
-    print(f"Compiled {len(paths())} modules in {Path.cwd()}.")
+    folder: Path = parser.parse_args().folder
+    compile_in(folder)
+    print(f"Compiled {len(paths())} modules in {folder}.")
 
 
 if __name__ == "__main__":

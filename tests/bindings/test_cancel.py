@@ -282,7 +282,7 @@ async def test_an_agent_that_ignored_one_cancel_can_be_asked_again(store: Store)
             await asyncio.Event().wait()
 
     gate = Gate()
-    async with serving(Actor(act), store=store, limits=Limits(cancel_grace=0.1, drain_grace=0.05)) as world:
+    async with serving(Actor(act), store=store, limits=Limits(cancel_grace=1.0, drain_grace=0.05)) as world:
         task = await world.send(say(configuration=NOW))
         await gate.reached.wait()
         assert (await refused(cancel(world, task.id))).reason == "TASK_NOT_CANCELABLE"

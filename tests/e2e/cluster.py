@@ -1,7 +1,11 @@
-"""docker-compose.cluster.yml without an engine: its commands, settings and balancer as processes on loopback."""
+"""docker-compose.cluster.yml without an engine: its commands, settings and balancer as processes on loopback.
+
+Servers and gateways are those of this checkout, or of a built image: IMAGE_ROOT is where its files are.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -35,6 +39,19 @@ LISTENING = {
 }
 """The ports of each service."""
 VARIABLES = {"A2A_AGENT": "cluster_agent.py:agent", "SUBNET": "127.0.0.0/8"}
+IMAGE_ROOT = os.environ.get("IMAGE_ROOT", "")
+IN_IMAGE = """
+mkdir -p "$0$1" && mount --bind "$1" "$0$1"
+exec chroot --userspec=10001:10001 "$0" sh -c 'cd "$0/app" && exec /opt/a2a/bin/a2ad "$@"' "$@"
+"""
+"""Run a program of the image as the image's user, with a folder of the machine in the same place there."""
+
+
+def program(folder: Path) -> list[str]:
+    """What `a2ad` is."""
+    if IMAGE_ROOT:
+        return ["unshare", "--mount", "sh", "-euc", IN_IMAGE, IMAGE_ROOT, str(folder)]
+    return [sys.executable, "-m", "a2a_server"]
 
 
 class Cluster:
@@ -52,7 +69,9 @@ class Cluster:
         self._app.mkdir()
         shutil.copy(AGENT, self._app)
         self._secrets = {name: folder / name for name in self._file["secrets"]}
+        self._a2ad = program(folder)
         self.token = self._make_secrets()
+        self._let_image_read()
         self._make_database()
         self._place_balancer()
 
@@ -67,6 +86,13 @@ class Cluster:
         made = command("token", "new", "--owner", "ann", "--append", str(self._secrets["tokens"]), cwd=self._folder)
         assert made.returncode == 0, made.stderr
         return made.stdout.strip()
+
+    def _let_image_read(self) -> None:
+        """The image's user is somebody else, as docs/deploy.md says."""
+        self._folder.chmod(0o711)
+        self._app.chmod(0o777)
+        for path in self._secrets.values():
+            path.chmod(0o644)
 
     def _make_database(self) -> None:
         told = self._file["services"]["postgres"]["environment"]
@@ -124,12 +150,10 @@ class Cluster:
 
     @cached_property
     def _words(self) -> dict[str, list[str]]:
-        program = str(compose.envoy())
         words = {}
         for name in LISTENING:
             own = [self.placed(name, word) for word in self._file["services"][name]["command"]]
-            is_a2ad = name != "balancer"
-            words[name] = [sys.executable, "-m", "a2a_server", *own] if is_a2ad else [program, *own[1:]]
+            words[name] = [*self._a2ad, *own] if name != "balancer" else [str(compose.envoy()), *own[1:]]
         return words
 
     def up(self) -> None:
@@ -162,7 +186,7 @@ class Cluster:
         kind, *words = [self.placed(name, word) for word in self._file["services"][name]["healthcheck"]["test"]]
         assert kind == "CMD"
         if words[0] == "a2ad":
-            words[:1] = [sys.executable, "-m", "a2a_server"]
+            words[:1] = self._a2ad
         done = subprocess.run(
             words, cwd=self._app, env=clean(), capture_output=True, timeout=PATIENCE, check=False, text=True
         )
