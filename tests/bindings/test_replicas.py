@@ -323,7 +323,7 @@ async def test_an_agent_that_does_not_stop_is_told_of_elsewhere_too() -> None:
                 reached.set()
 
     released, reached = asyncio.Event(), asyncio.Event()
-    async with two(Actor(act), limits=Limits(cancel_grace=0.1, drain_grace=0.05)) as (here, there):
+    async with two(Actor(act), limits=Limits(cancel_grace=1.0, drain_grace=0.05)) as (here, there):
         task = await here.send(say(configuration=NOW))
         await there.reaches(task.id, WORKING)
         refusal = await refused(there.stub.CancelTask(pb.CancelTaskRequest(id=task.id)))

@@ -42,7 +42,7 @@ VARIABLES = {"A2A_AGENT": "cluster_agent.py:agent", "SUBNET": "127.0.0.0/8"}
 IMAGE_ROOT = os.environ.get("IMAGE_ROOT", "")
 IN_IMAGE = """
 mkdir -p "$0$1" && mount --bind "$1" "$0$1"
-exec chroot --userspec=10001:10001 "$0" sh -c 'cd "$0/app" && exec /opt/a2a/bin/a2ad "$@"' "$@"
+exec chroot --userspec=10001:10001 "$0" env HOME=/var/lib/a2a sh -c 'cd "$0/app" && exec /opt/a2a/bin/a2ad "$@"' "$@"
 """
 """Run a program of the image as the image's user, with a folder of the machine in the same place there."""
 

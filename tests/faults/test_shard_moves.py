@@ -368,6 +368,7 @@ async def in_the_middle(dsn: str) -> None:
 
 
 @pytest.mark.req("SCAL-05")
+@pytest.mark.timeout(600)
 async def test_slots_move_under_load_with_kills_in_the_middle(dsns: Dsns, tmp_path: Path) -> None:
     settings, killed = write_settings(tmp_path, dsns), 0
     async with AsyncExitStack() as stack:
@@ -380,7 +381,7 @@ async def test_slots_move_under_load_with_kills_in_the_middle(dsns: Dsns, tmp_pa
         slots = sorted(place_of(scope).slot for scope in load.scopes)
         callers = asyncio.gather(*map(load.run, load.scopes))
         stack.callback(callers.cancel)
-        for attempt in range(effort(2, everything=20)):
+        for attempt in range(effort(2, everything=10)):
             to, some = "ba"[attempt % 2], slots_text(random.sample(slots, 6))
             status, _, _ = await command(settings, "move", some, "--to", to, kill=partial(in_the_middle, dsns[0]))
             killed += status == -signal.SIGKILL

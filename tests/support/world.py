@@ -139,7 +139,7 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
         wakeups=wakeups or LocalWakeups(),
         clock=clock or SystemClock(),
         cards=cards,
-        limits=limits or Limits(drain_grace=0.05, cancel_grace=1.0),
+        limits=limits or Limits(drain_grace=0.05, cancel_grace=5.0),
         observers=observers,
         keep_open_on_input=keep_open_on_input,
         answer_by_reference=answer_by_reference,
