@@ -8,7 +8,7 @@ import re
 import string
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,11 +17,23 @@ import pytest
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.ports.push import ConfigFilter, FailedAttempt
-from a2a_server.ports.records import Receipt, TaskHead
+from a2a_server.ports.records import Receipt, StoredTurn, TaskHead
 from a2a_server.ports.replicas import Letter
 from a2a_server.ports.retention import Deadlines
 from a2a_server.ports.store import StaleWrite, StoreRefused, StoreUnavailable, TaskQuery
-from tests.conformance.authors import ANN, ASKING, BOB, COMPLETED, HERE, THERE, UNLIMITED, Author, chunk, config
+from tests.conformance.authors import (
+    ANN,
+    ASKING,
+    BOB,
+    COMPLETED,
+    HERE,
+    THERE,
+    UNLIMITED,
+    Author,
+    chunk,
+    config,
+    message,
+)
 from tests.conformance.store_contract import StoreContract, StorePromises
 from tests.conformance.store_sessions import LetterPromises, SessionPromises
 from tests.support.house import (
@@ -478,6 +490,15 @@ WHERE t.relnamespace = 'a2ad'::regnamespace AND i.indisunique
 """
 
 
+async def back(store: PostgresStore) -> None:
+    """Wait until the store has found out that its database is there."""
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(StoreUnavailable):
+                return await store.ping()
+            await asyncio.sleep(0.05)
+
+
 class TestSharedPostgresStore(SessionPromises, LetterPromises):
     """What servers that share a database need of it."""
 
@@ -551,6 +572,64 @@ class TestSharedPostgresStore(SessionPromises, LetterPromises):
         assert list(await others.claim(THERE, 10)) == []
         assert broken
         assert await sql.fetchval("SELECT session FROM a2ad.fences") == THERE
+
+    @pytest.mark.req("DURA-02", "SCAL-08")
+    @pytest.mark.parametrize("follow_up", [False, True])
+    @pytest.mark.parametrize("alone", [False, True])
+    async def test_a_claim_that_nobody_heard_of_is_taken_over(
+        self, others: PostgresStore, postgres: str, monkeypatch: pytest.MonkeyPatch, *, follow_up: bool, alone: bool
+    ) -> None:
+        """The database stores a turn and goes away before it says so: the server that began it knows nothing of it."""
+        store = PostgresStore(PostgresOptions(dsn=postgres, patience=0.1))
+        await store.open()
+        assert await store.beat(HERE, 600)
+        author = Author(store)
+        if follow_up:
+            await author.create(epoch=0)
+        more: Any = {"claim": HERE, "begin": [StoredTurn(author.number + 1, b"request")]}
+        if alone:
+            more["receipt"] = Receipt("key", b"f", author.task_id, 1 << 50)
+        entry = message(author.number + 1) if follow_up else author.first()
+        write = author.write(entry, head=author.head(), **more)
+        once = PostgresDatabase._once  # noqa: SLF001 - where an answer can be lost
+
+        async def loses_answers(database: PostgresDatabase, attempt: Any, patience: float) -> Any:
+            await once(database, attempt, patience)
+            raise ConnectionResetError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresDatabase, "_once", loses_answers)
+            with pytest.raises(StoreUnavailable):
+                await store.commit(write)
+        assert list(await others.claim(THERE, 10)) == []
+        await back(store)
+        (claimed,) = await store.claim(HERE, 10)
+        assert (claimed.task_id, claimed.epoch) == (author.task_id, write.epoch + 1)
+        assert [turn.request for turn in claimed.turns] == [b"request"]
+        assert list(await store.claim(HERE, 10)) == []
+        await store.close()
+
+    @pytest.mark.req("DURA-03")
+    async def test_a_claim_that_was_answered_after_all_stays(
+        self, postgres: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The database was away, and the same write is made again when it is back."""
+        store = PostgresStore(PostgresOptions(dsn=postgres, patience=0.1))
+        await store.open()
+        author = Author(store)
+
+        async def away(*_: object) -> Any:
+            raise ConnectionResetError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(PostgresDatabase, "_once", away)
+            with pytest.raises(StoreUnavailable):
+                await author.start()
+        await back(store)
+        await author.start()
+        assert list(await store.claim(HERE, 10)) == []
+        await author.chunk("still mine")
+        await store.close()
 
     async def test_a_letter_that_was_posted_twice_is_handed_out_once(
         self, store: PostgresStore, others: PostgresStore

@@ -33,6 +33,8 @@ GAPS = (
 )
 ROUNDS = 3
 """How many errands every client does before and after each event."""
+CRASHES = 10
+"""So many, because a commit seldom is on its way when one comes."""
 PATIENCE = 120
 WHOLE = bool(os.environ.get("COMPOSE_CHECK"))
 
@@ -125,7 +127,7 @@ async def test_whatever_dies_nothing_is_lost(tmp_path: Path) -> None:
         for name in ("server-1", "gateway-1") if WHOLE else ("server-1",):
             await made.event(f"{name} was killed", partial(made.cluster.kill, name), most=1)
             await made.event(f"{name} started", partial(made.cluster.start, name), most=0)
-        if WHOLE:
+        for _ in range(CRASHES if WHOLE else 0):
             await made.event("PostgreSQL crashed and came back", made.cluster.crash_database)
         for name in (*SERVERS, *GATEWAYS) if WHOLE else ("server-2", "gateway-1"):
             await made.event(f"{name} was replaced", partial(replace, made, name), most=1)

@@ -163,9 +163,13 @@ class PostgresStore(Sessions):
             raise StaleWrite(write.task_id)
         if self._sealing is not UNSEALED:
             write = self._sealing.sealed(write)
-        if stands_alone(write):
-            return await self._commit_alone(write)
-        return await self._groups[kind_of(write)].do(write)
+        try:
+            done = await (self._commit_alone(write) if stands_alone(write) else self._groups[kind_of(write)].do(write))
+        except StoreUnavailable:
+            self._takeovers.doubt(write)
+            raise
+        self._takeovers.believe(write)
+        return done
 
     async def _commit_group(self, kind: str, part: int, writes: Sequence[Write]) -> Sequence[Verdict]:
         rows = await self._database.fetch(WRITES[kind], *values_of(kind, writes, part))

@@ -5,10 +5,11 @@ Content leaves rows here, in `lists` and in `push`, and is opened there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.adapters.postgres.database import Database
@@ -16,7 +17,7 @@ from a2a_server.adapters.postgres.schema import queries
 from a2a_server.domain.reducer import fold
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.slots import place_of, slot_in
-from a2a_server.ports.records import ARTIFACT, Entry, Receipt, StoredTurn
+from a2a_server.ports.records import ARTIFACT, Entry, Receipt, StoredTurn, Write
 from a2a_server.ports.sealing import (
     ContentSealing,
     agent_state_place,
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from a2a_server.adapters.postgres.database import Connection
 
 _SQL = queries("tasks.sql")
+
+_MOST_UNHEARD: Final = 10_000
+_UNHEARD_FOR: Final = 60.0
+"""Seconds in which a transaction that was cut off may still be stored."""
 
 
 async def load(database: Database, scope: Scope, task_id: str, sealing: ContentSealing) -> StoredTask | None:
@@ -77,18 +82,46 @@ async def has_context(database: Database, scope: Scope, context_id: str) -> bool
     return bool(await database.fetch(_SQL["has_context"], *place_of(scope), context_id))
 
 
+class _Unheard(NamedTuple):
+    slot: int
+    task_id: str
+    session: str
+    epoch: int
+    until: float
+    """When to stop looking, by `time.monotonic`."""
+
+
 class Takeovers:
-    """Takes tasks over. One that was taken is told, also if the commit did not answer."""
+    """Takes tasks over. One that was taken is told, also if the commit did not answer.
+
+    A write may claim a task for this server without anybody hearing that it was stored: the caller was told that the
+    store is away. Such a task is taken over from ourselves, or its turn would wait for a server that does not know it.
+    """
 
     def __init__(self, database: Database, sealing: ContentSealing) -> None:
         self._database = database
         self._sealing = sealing
         self._untold: dict[tuple[str, str, int], Claimed] = {}
         """What was taken by attempts that may have failed: by task, session and epoch."""
+        self._unheard: dict[str, _Unheard] = {}
+        """What writes may have claimed, by task."""
+
+    def doubt(self, write: Write) -> None:
+        """Look for a while whether a write that was not answered has claimed its task."""
+        if write.claim is not None and len(self._unheard) < _MOST_UNHEARD:
+            place, until = place_of(write.scope), time.monotonic() + _UNHEARD_FOR
+            self._unheard[write.task_id] = _Unheard(place.slot, write.task_id, write.claim, write.epoch, until)
+
+    def believe(self, write: Write) -> None:
+        """Stop looking, because a later write has claimed the task and was answered."""
+        if write.claim is not None and self._unheard:
+            self._unheard.pop(write.task_id, None)
 
     async def claim(self, session: str, over: Sequence[str], limit: int) -> Sequence[Claimed]:
         """Take tasks of sessions that are over. Nothing is taken if any of it cannot be opened."""
-        if not over and not self._untold:
+        now = time.monotonic()
+        self._unheard = {task_id: one for task_id, one in self._unheard.items() if one.until > now}
+        if not over and not self._untold and not self._unheard:
             return ()
         claimed = await self._database.transaction(partial(self._attempt, session, over, limit))
         self._untold.clear()
@@ -99,7 +132,8 @@ class Takeovers:
     ) -> Sequence[Claimed]:
         ours = [(key, one) for key, one in self._untold.items() if key[1] == session]
         before = [one for key, one in ours if await connection.fetchval(_SQL["claimed"], *key)]
-        rows = await connection.fetch(_SQL["claim"], session, limit, list(over))
+        unheard = zip(*[one[:4] for one in self._unheard.values()], strict=True) if self._unheard else [()] * 4
+        rows = await connection.fetch(_SQL["claim"], session, limit, list(over), *unheard)
         taken = [_claimed(row, self._sealing) for row in sorted(rows, key=itemgetter("made_ns"))]
         self._untold |= {(one.task_id, session, one.epoch): one for one in taken}
         return [*before, *taken]

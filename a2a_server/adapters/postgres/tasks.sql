@@ -23,10 +23,17 @@ WHERE (slot, task) = (SELECT slot, task FROM a2ad.tasks JOIN a2ad.fences USING (
 SELECT 1 FROM a2ad.tasks WHERE slot = $1 AND scope = $2 AND context_id = $3 LIMIT 1
 
 -- name: claim
--- The index has all tasks with turns.
-WITH abandoned AS (
+-- Tasks of sessions that are over, and those that a write has claimed whose commit did not answer. The index has all
+-- tasks with turns.
+WITH over AS (
     SELECT slot, task FROM a2ad.fences WHERE busy AND session = ANY ($3::text[]) ORDER BY session LIMIT $2
     FOR NO KEY UPDATE SKIP LOCKED
+), unheard AS (
+    SELECT slot, task FROM a2ad.fences
+    JOIN unnest($4::smallint[], $5::text[], $6::text[], $7::bigint[]) AS write (slot, task, session, epoch)
+    USING (slot, task, session, epoch) WHERE busy FOR NO KEY UPDATE OF fences SKIP LOCKED
+), abandoned AS (
+    SELECT slot, task FROM over UNION SELECT slot, task FROM unheard
 )
 UPDATE a2ad.fences SET epoch = fences.epoch + 1, session = $1
 FROM abandoned JOIN a2ad.tasks USING (slot, task)
