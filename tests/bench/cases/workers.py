@@ -76,11 +76,14 @@ def _row(
 
 
 def _drive(lab: Lab, server: Server, bodies: Sequence[bytes], pids: Sequence[int]) -> Busiest:
-    """Every process has a core; where there are but two, the load and the database share the second one."""
+    """Every process has a core, and as many open calls as the others.
+
+    Where there are but two cores, the load and the database share the second one.
+    """
     for pid, core in zip(pids, (SERVER_CORE, GATEWAY_CORE), strict=False):
         for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names, not paths
             os.sched_setaffinity(int(thread), {core})
-    plan = _Even("GetTask", bodies, connections=8, depth=4, turns=cycle(pids))
+    plan = _Even("GetTask", bodies, connections=8 * len(pids), depth=4, turns=cycle(pids))
     before = [cpu_of(pid) for pid in pids]
     load = drive(server, plan, seconds=lab.effort.seconds)
     return Busiest(load, max(cpu_of(pid) - began for pid, began in zip(pids, before, strict=True)))
