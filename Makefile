@@ -24,7 +24,7 @@ PYTEST = $(BIN)/python -m pytest -p tests.support.progress -o console_output_sty
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-all test-compiled compose-check image-check gen lint fmt types arch bench faults walk compiled clients kits pins locks clean
+.PHONY: help run test test-all test-compiled compose-check image-check gen lint fmt types arch bench faults walk cli-report compiled clients kits pins locks clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench: compiled ## measure (ARGS chooses what)
 
 faults: .venv/.dev ## let servers and their PostgreSQL fail again and again under load (ARGS chooses what)
 	$(BIN)/python -m tests.faults.cluster $(ARGS)
+
+cli-report: .venv/.dev ## measure the client against the A2A CLI specification, and write docs/command-line-report.*
+	$(BIN)/python -m tests.e2e.client_command.report -n 2 --dist loadfile $(ARGS)
 
 walk: .venv/.dev ## print the files and functions that a call runs through (ARGS="rest-send")
 	$(BIN)/python -m tests.walk $(ARGS)

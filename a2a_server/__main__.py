@@ -11,9 +11,9 @@ os.environ.setdefault("GRPC_EXPERIMENTS", "-event_engine_listener")
 # gRPC's core would write lines of its own to stderr, and anybody can cause some. What matters is in our log.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
-from a2a_server.cli.commands import main
+from a2a_server.cli.command_line import main
 
 __all__ = ["main"]
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="a2ad")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.calling import PassedOn
 from a2a_server.agents.extensions import Extension
 from a2a_server.agents.output import EVENTS, TurnEvent, TurnOutput
 from a2a_server.agents.parts import Chunk, check_json
@@ -18,6 +19,7 @@ from a2a_server.agents.registration import LifespanFunction, Opener, check_skill
 from a2a_server.agents.turn import Result, Turn
 from a2a_server.ports.agent import SKILL_KEY, InvalidAgentResponse, Outlet, Plan, TurnRequest
 from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.calling import OtherAgents
 from a2a_server.protocol.errors import Violation
 from a2a_server.protocol.names import TEXT
 
@@ -72,6 +74,7 @@ class Agent:
         self._extend = extended
         self._open: Opener | None = None if lifespan is None else opener(lifespan, self)
         self._resources: Any = None
+        self._others: OtherAgents | None = None
         self._card = pb.AgentCard(
             name=name,
             description=description,
@@ -160,6 +163,11 @@ class Agent:
         other._resources = resources  # noqa: SLF001 - it is one of us
         return other
 
+    def with_others(self, others: OtherAgents) -> Agent:
+        other = copy(self)
+        other._others = others  # noqa: SLF001 - as above
+        return other
+
     def _register(self, card: pb.AgentSkill, function: SkillFunction, plan: Plan) -> None:
         if card.id in self._skills:
             raise ValueError(f"Agent {self._card.name!r}: two skills have the id {card.id!r}.")
@@ -224,6 +232,7 @@ class Agent:
             direct=skill.plan.direct,
             default=skill_id == default,
             resources=self._resources,
+            others=self._others,
         )
         try:
             answer: Any = skill.function(turn)
@@ -231,6 +240,8 @@ class Agent:
                 await _relay(turn, output, answer)
             else:
                 turn._deliver(await answer)  # noqa: SLF001 - authors return instead
+        except PassedOn:
+            pass  # the turn has asked what another agent asks
         finally:
             output.close()
         if not output.stopped:
@@ -278,6 +289,10 @@ class Saved:
     artifacts: int = 0
     """How many artifacts that turn had finished. A rerun continues after them instead of replacing them."""
     values: dict[str, Any] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
+    """The calls to other agents that have not ended, by their names."""
+    written: bytes = b""
+    """What the store has, or will have with the next event."""
 
     @classmethod
     def load(cls, blob: bytes) -> Saved:
@@ -285,11 +300,22 @@ class Saved:
             return cls()
         try:
             kept = json.loads(blob)
-            return cls(kept["skill"], kept["turn"], kept["artifacts"], kept["state"])
+            return cls(kept["skill"], kept["turn"], kept["artifacts"], kept["state"], kept.get("calls", {}), blob)
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidAgentResponse("the saved state of the task was not written by this kind of agent") from error
 
     def dump(self) -> bytes:
         check_json(self.values, "state")
         kept = {"skill": self.skill, "turn": self.turn, "artifacts": self.artifacts, "state": self.values}
-        return json.dumps(kept, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return self._dumped(kept)
+
+    def dump_calls(self, skill: str) -> bytes:
+        """Return what was saved last, with the calls of now: the author's state is not ours to save."""
+        empty = {"skill": skill, "turn": 0, "artifacts": 0, "state": {}}
+        return self._dumped(json.loads(self.written) if self.written else empty)
+
+    def _dumped(self, kept: dict[str, Any]) -> bytes:
+        kept.pop("calls", None)
+        whole = kept | {"calls": self.calls} if self.calls else kept
+        self.written = json.dumps(whole, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return self.written

@@ -14,6 +14,7 @@ from google.protobuf import struct_pb2
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.agent import Agent, Saved
+from a2a_server.agents.named_agents import NamedAgents
 from a2a_server.agents.output import new_status
 from a2a_server.agents.parts import Content, JsonValue, as_message, to_python, to_struct
 from a2a_server.domain.events import last_messages
@@ -32,6 +33,7 @@ from a2a_server.ports.agent import (
     TurnRequest,
 )
 from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.calling import CallsOthers
 from a2a_server.protocol.errors import refuse
 from a2a_server.protocol.names import INPUT_REQUEST_URI
 
@@ -112,6 +114,8 @@ class Record:
     task: pb.Task
     """The task with everything folded in, as a client would get it."""
     canceled: bool
+    others: NamedAgents | None = None
+    """The agents that the turn could call: what they were sent, and which tasks of theirs were canceled."""
 
     @property
     def state(self) -> str:
@@ -179,6 +183,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     cancel_after: int | None = None,
     cancel_metadata: Mapping[str, JsonValue] | None = None,
     resources: object = _OPENED,
+    agents: Mapping[str, AgentPort] | None = None,
 ) -> Record:
     """Send one message to an agent and return what came of it.
 
@@ -187,7 +192,7 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
     what the client's headers say of its trace. `cancel_after=n` cancels the turn with its n-th event; a crash looks the
     same. A refused request raises `A2AError`; what the skill raises comes through, a refusal once the task has the
     message excepted: it fails the task. The agent's lifespan opens and closes for this turn; `resources` stand in for
-    it.
+    it. `agents` are those that it can call, by the names that it calls them by; records remember them.
     """
     fields = dict(metadata or {}) | ({} if skill is None else {SKILL_KEY: skill})
     message = as_message(content)
@@ -237,7 +242,11 @@ async def run_turn(  # noqa: PLR0913 - everything a turn may depend on
         cancel_with=to_struct(cancel_metadata or {}),
         input_requests=any(extension.uri == INPUT_REQUEST_URI for extension in agent.card.capabilities.extensions),
     )
-    return await _drive_open(agent, turn, outlet, resources)
+    kept = latest.others if latest is not None else None
+    others = NamedAgents(agents or {}, run_turn) if kept is None else kept
+    if isinstance(agent, CallsOthers):
+        agent = agent.with_others(others)
+    return replace(await _drive_open(agent, turn, outlet, resources), others=others)
 
 
 async def _drive_open(agent: AgentPort, turn: TurnRequest, outlet: Recorder, resources: object) -> Record:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, Unpack
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.calling import AgentReply, CallOptions, OutgoingCall, TurnCalls
 from a2a_server.agents.context import Context
 from a2a_server.agents.extensions import as_request, asked_before
 from a2a_server.agents.output import (
@@ -28,6 +29,7 @@ from a2a_server.domain.lifecycle import INTERRUPTED
 from a2a_server.domain.media_types import matches
 from a2a_server.ports.agent import TurnRequest
 from a2a_server.ports.authenticator import Caller
+from a2a_server.ports.calling import CallFailed, OtherAgents
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -52,7 +54,10 @@ class Turn(Generic[Resources]):
     any later event.
     """
 
-    __slots__ = ("_default", "_direct", "_ids", "_output", "_resources", "_saved", "request", "skill")
+    __slots__ = (
+        *("_calls", "_default", "_direct", "_ids", "_others", "_output", "_resources", "_saved"),
+        *("request", "skill"),
+    )
 
     def __init__(  # noqa: PLR0913 - only the agent makes turns
         self,
@@ -64,6 +69,7 @@ class Turn(Generic[Resources]):
         direct: bool,
         default: bool,
         resources: Any = None,  # noqa: ANN401 - whatever the author opens
+        others: OtherAgents | None = None,
     ) -> None:
         self.request = request
         self.skill = skill
@@ -72,6 +78,8 @@ class Turn(Generic[Resources]):
         self._default = default
         self._saved = saved
         self._resources: Resources = resources
+        self._others = others
+        self._calls: TurnCalls | None = None
         self._ids = ArtifactIds(request, saved.artifacts if request.rerun and saved.turn == request.number else 0)
 
     # -- the message
@@ -261,6 +269,29 @@ class Turn(Generic[Resources]):
         if response.status_update.status.state in INTERRUPTED:
             self._save()
         self._output.send(response)
+
+    # -- other agents
+
+    async def call(self, agent: str, content: Content = "", **options: Unpack[CallOptions]) -> AgentReply:
+        """Send a message to another agent and return its answer, whole. `agent` is the URL of its host or its card.
+
+        If it asks something, this turn asks the client the same, and ends here: in the next turn the same call sends
+        the client's answer. Raises `CallFailed` if it cannot be called, or does not succeed.
+        """
+        return await self._outgoing(agent, content, options).reply()
+
+    def stream(
+        self, agent: str, content: Content = "", **options: Unpack[CallOptions]
+    ) -> AsyncGenerator[pb.StreamResponse, None]:
+        """Do the same, and iterate over the events of the other agent as they come, those of failures too."""
+        return self._outgoing(agent, content, options).events()
+
+    def _outgoing(self, agent: str, content: Content, options: CallOptions) -> OutgoingCall:
+        if self._others is None:
+            raise CallFailed("This agent runs where no other agents can be called.")
+        if self._calls is None:
+            self._calls = TurnCalls(self, self._others, self._saved, self._output.outlet)
+        return self._calls.begin(agent, content, options)
 
     # -- the ends of a turn
 

@@ -1,4 +1,4 @@
-"""`a2ad card`: checks the signatures of an agent card (spec: SIGN-04, SIGN-06, CLI-68)."""
+"""`a2ad card verify`: checks the signatures of an agent card (spec: SIGN-04, SIGN-06, CLI-68)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from a2a_server.cli.administration import printable
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def card() -> None:
-    """Look at agent cards."""
+from a2a_server.cli.client.cards import card
 
 
 def _web_address(_context: click.Context, _option: click.Parameter, url: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from a2a_server import __version__
-from a2a_server.cli.card import card
+from a2a_server.cli.client.command import ClientGroup
+from a2a_server.cli.client.own import show
+from a2a_server.cli.command_line import main
 from a2a_server.cli.configuration import CONFIG, Unusable, effective, example_file, options, setting, settings_from
 from a2a_server.cli.copying import copy
 from a2a_server.cli.credentials import token
@@ -37,16 +38,6 @@ PROCESS = options(
     setting("--log-format", "log.format", "FORMAT", "How to write the log: auto, console or json.  [default: auto]"),
 )
 """What every command takes that keeps running."""
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="a2ad")
-def main() -> None:
-    """Serve A2A agents over gRPC, REST, JSON-RPC and SSE.
-
-    Every setting has a name, such as limits.running_turns. A flag overrides an environment variable
-    (A2A_LIMITS__RUNNING_TURNS), which overrides the settings file. `a2ad config --example` lists all settings.
-    """
 
 
 @main.command()
@@ -127,17 +118,25 @@ def gateway(*, config: str | None, **flags: Any) -> None:  # noqa: ANN401 - the 
         run_gateway(settings)
 
 
-@main.command()
+@main.group(cls=ClientGroup, invoke_without_command=True)
 @CONFIG
 @click.option(
     "--example", is_flag=True, help="Print a settings file that shows every setting, its default and its meaning."
 )
-def config(*, config: str | None, example: bool) -> None:
+@click.pass_context
+def config(ctx: click.Context, *, config: str | None, example: bool) -> None:
     """Print the settings in effect.
 
-    Each one shows where it comes from; secrets are left out.
+    Without a command, those of the server; `show` prints those of the commands that talk to agents. Each one shows
+    where it comes from; secrets are left out.
     """
-    click.echo(example_file() if example else effective(settings_from({}, config)), nl=False)
+    if ctx.invoked_subcommand is None:
+        click.echo(example_file() if example else effective(settings_from({}, config)), nl=False)
+    elif config or example:
+        raise click.UsageError(f"--{'config' if config else 'example'} must come after {ctx.invoked_subcommand}")
+
+
+config.add_command(show)
 
 
 @main.command()
@@ -180,7 +179,6 @@ def health(*, config: str | None, **asked: Any) -> None:  # noqa: ANN401 - the o
     click.echo(f"{', '.join(doors)}: serving")
 
 
-main.add_command(card)
 main.add_command(keys)
 for command in (status, upgrade, copy, shards):
     db.add_command(command)

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from a2a_server.ports.store import store_name
 from a2a_server.settings import Credential, Settings, SettingsError, load
+from a2a_server.settings.calls import CallCredentials
 from a2a_server.settings.credentials import CertificateCaller, Password
 from a2a_server.settings.issuers import Introspection, Issuer
 from a2a_server.settings.rate_limits import OperationRate, RateClass
@@ -37,6 +38,7 @@ TABLES: Final[Mapping[str, type[Section]]] = {
     "auth.introspection": Introspection,
     "auth.certificates": CertificateCaller,
     "auth.roles": Role,
+    "calls.credentials": CallCredentials,
     "postgresql.shards": ShardTable,
     "rates.operations": OperationRate,
     "rates.classes": RateClass,

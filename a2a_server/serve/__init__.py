@@ -33,6 +33,7 @@ from a2a_server.ports.store import Store
 from a2a_server.ports.wakeups import Wakeups
 from a2a_server.serve import start_warnings
 from a2a_server.serve.authentication import authenticator_of
+from a2a_server.serve.calling import calling
 from a2a_server.serve.doors import LAST_ITEMS, Doors, base_of, interfaces_at, issuer_of, keep_tls
 from a2a_server.serve.gateway import UNUSABLE, relaying
 from a2a_server.serve.journal import access_log, auditing
@@ -139,7 +140,7 @@ async def running(  # noqa: PLR0913 - what an embedding program may set, by keyw
         stack.push_async_callback(store.close)
         life = AgentLife(agent, settings.limits.drain_grace)
         stack.push_async_callback(life.close)
-        agent = await life.open()
+        agent = calling(settings, await life.open(), stack)
         base = base_of(settings, doors.http_at) if doors.http_at else settings.public_url
         access = stack.enter_context(access_log(settings.log, worker))
         audit = await stack.enter_async_context(auditing(settings.audit))

@@ -26,6 +26,7 @@ from a2a_server.protocol.options import (
     wrong,
 )
 from a2a_server.settings.auth import Auth
+from a2a_server.settings.calls import CallingOptions
 from a2a_server.settings.rate_limits import RateLimits
 from a2a_server.settings.roles import PolicyCheck
 from a2a_server.settings.sections import Card, FileSecret, Keys, Listening, PeerOptions, Postgresql, Push, Section
@@ -146,6 +147,7 @@ class Settings(Section):
     gateway: GatewayOptions = GatewayOptions()
     upstream: ChannelOptions = ChannelOptions()
     push: Push = Push()
+    calls: CallingOptions = CallingOptions()
     tls: Tls = Tls()
     auth: Auth = Auth()
     rates: RateLimits = RateLimits()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv6Network
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
@@ -99,6 +99,36 @@ def tables(sample: str) -> Callable[[object], object]:
     return read
 
 
+class Reach(Protocol):
+    """The settings that say where this server may connect to."""
+
+    @property
+    def allow_hosts(self) -> Sequence[str]: ...
+    @property
+    def deny_hosts(self) -> Sequence[str]: ...
+    @property
+    def allow_networks(self) -> Sequence[str]: ...
+    @property
+    def deny_networks(self) -> Sequence[str]: ...
+    @property
+    def allow_loopback(self) -> bool: ...
+    @property
+    def https_only(self) -> bool: ...
+    @property
+    def ports(self) -> Sequence[str]: ...
+
+
+def policy_of(reach: Reach, nat64: Iterable[IPv6Network] = ()) -> Policy:
+    allow, deny = map(network_of, reach.allow_networks), map(network_of, reach.deny_networks)
+    return Policy(
+        addresses=Addresses.of(allow, deny, nat64, loopback=reach.allow_loopback),
+        allow_hosts=HostList.of(reach.allow_hosts),
+        deny_hosts=HostList.of(reach.deny_hosts),
+        https_only=reach.https_only,
+        ports=ports_of(reach.ports),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Push(Patience):
     """Webhooks. Times are seconds."""
@@ -138,15 +168,7 @@ class Push(Patience):
 
     @property
     def policy(self) -> Policy:
-        allow, deny = map(network_of, self.allow_networks), map(network_of, self.deny_networks)
-        prefixes = filter(None, map(_prefix, self.nat64_prefixes))
-        return Policy(
-            addresses=Addresses.of(allow, deny, prefixes, loopback=self.allow_loopback),
-            allow_hosts=HostList.of(self.allow_hosts),
-            deny_hosts=HostList.of(self.deny_hosts),
-            https_only=self.https_only,
-            ports=ports_of(self.ports),
-        )
+        return policy_of(self, filter(None, map(_prefix, self.nat64_prefixes)))
 
 
 Seconds = Annotated[float, Gt(0), Le(600)]

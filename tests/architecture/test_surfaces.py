@@ -10,6 +10,7 @@ TESTS = Path(__file__).parents[1]
 
 PUBLIC = (
     "a2a_server.agents",
+    "a2a_server.client",
     "a2a_server.ports",
     "a2a_server.settings",
     "a2a_server.serve",

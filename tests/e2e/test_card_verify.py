@@ -21,6 +21,7 @@ def test_our_own_card_is_verified(tmp_path: Path) -> None:
             done = command("card", "verify", server.http, *more, cwd=tmp_path)
             assert (done.returncode, done.stderr) == (0, ""), done.stdout
             assert done.stdout.splitlines()[-1].endswith(": Demo: verified")
+        assert command("card", "get", server.http, cwd=tmp_path).stdout.endswith("\nSignatures: verified\n")
         done = command("card", "verify", f"{server.http}{CARD}", "--json", cwd=tmp_path)
         report = json.loads(done.stdout)
         assert (done.returncode, report["verified"], report["name"]) == (0, True, "Demo")

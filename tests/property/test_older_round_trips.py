@@ -24,9 +24,11 @@ from a2a_server.protocol.codec import Codec, loads
 from a2a_server.protocol.draft.json import DRAFT
 from a2a_server.protocol.errors import A2AError, Reason
 from a2a_server.protocol.names import COMPAT
+from a2a_server.protocol.options import LEGACY_DEFAULT
 from a2a_server.protocol.v0_3 import configs, messages
 from a2a_server.protocol.v0_3 import grpc_calls as calls
 from a2a_server.protocol.v0_3 import resource_names as names
+from a2a_server.protocol.v0_3.outgoing import OUTGOING, upgrade_item
 from a2a_server.protocol.v0_3.parts import Found, decode_file, encode_file
 from tests.property.dialects import as_json, copy, nameable, normal, within
 from tests.property.messages import messages as arbitrary
@@ -94,6 +96,42 @@ def test_what_tasks_and_streams_hold_survives_0_3(task: pb.Task) -> None:
     answer = messages.Downgrade().answer(pb.SendMessageResponse(task=task))
     item = messages.Downgrade().item(pb.StreamResponse(task=task), last=True)
     assert answer.task == item.task == legacy
+
+
+@pytest.mark.req("LMAP-02")
+@MANY
+@given(item=arbitrary(pb.StreamResponse))
+def test_what_our_client_is_answered_survives_0_3(item: pb.StreamResponse) -> None:
+    """Read once, it stays the same; of what is unset nothing is left to tell, but for the status of a task."""
+    once = upgrade_item(messages.Downgrade().item(item, last=True))
+    assert once.WhichOneof("payload") == item.WhichOneof("payload")
+    assert upgrade_item(messages.Downgrade().item(once, last=False)) == once
+    assert [as_json(said) for said in once.task.history] == [normal_message(said) for said in item.task.history]
+    for mine, theirs in ((once.task, item.task), (once.status_update, item.status_update)):
+        assert mine.metadata == theirs.metadata
+        assert mine.status.state == (theirs.status.state if theirs.status.state in pb.TaskState.values() else 0)
+
+
+@MANY
+@given(task_id=IDS, config_id=IDS, size=st.integers(0, 9))
+def test_what_our_client_asks_is_what_a_server_of_0_3_is_asked(task_id: str, config_id: str, size: int) -> None:
+    config = pb.TaskPushNotificationConfig(task_id=task_id, id=config_id.replace("/", ""), url="https://x.example")
+    ids = {"task_id": task_id, "id": config_id}
+    requests: dict[str, Message] = {
+        "GetTask": pb.GetTaskRequest(id=task_id, history_length=size or None),
+        "CancelTask": pb.CancelTaskRequest(id=task_id),
+        "SubscribeToTask": pb.SubscribeToTaskRequest(id=task_id),
+        "CreateTaskPushNotificationConfig": config,
+        "GetTaskPushNotificationConfig": pb.GetTaskPushNotificationConfigRequest(**ids),
+        "ListTaskPushNotificationConfigs": pb.ListTaskPushNotificationConfigsRequest(task_id=task_id, page_size=size),
+        "DeleteTaskPushNotificationConfig": pb.DeleteTaskPushNotificationConfigRequest(**ids),
+        "GetExtendedAgentCard": pb.GetExtendedAgentCardRequest(),
+    }
+    for rpc, request in requests.items():
+        outgoing = OUTGOING[rpc]
+        read_back = calls.CALLS[outgoing.method.name]
+        assert read_back.rpc == rpc
+        assert read_back.request(outgoing.request(request), LEGACY_DEFAULT) == request
 
 
 @pytest.mark.req("LMAP-02")

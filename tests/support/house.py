@@ -57,7 +57,7 @@ from a2a_server.adapters.sqlite.rekeying import SqliteSealingAdmin
 from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.agents import text_part
 from a2a_server.agents.output import LINGER
-from a2a_server.cli.commands import main as a2ad
+from a2a_server.cli.command_line import main as a2ad
 from a2a_server.cli.log_output import configure as configure_log
 from a2a_server.demo import agent as demo_agent
 from a2a_server.domain.checkers import required_violations

@@ -9,7 +9,7 @@ import click
 import pytest
 from google.rpc.code_pb2 import Code
 
-from a2a_server.cli.commands import main
+from a2a_server.cli.command_line import main
 from a2a_server.protocol.errors import Reason
 from a2a_server.settings import Settings
 from a2a_server.settings.sources import PREFIX, known
@@ -89,11 +89,12 @@ def check(command: click.Command, words: list[str]) -> None:
     for number, word in enumerate(words):
         if word.startswith("--"):
             assert word.partition("=")[0] in options, words
-        elif isinstance(command, click.Group):
-            assert word in command.commands, words
-            return check(command.commands[word], words[number + 1 :])
         elif word in (">", "|"):
             break
+        elif isinstance(command, click.Group):
+            found = command.get_command(click.Context(command), word)
+            assert found is not None, words
+            return check(found, words[number + 1 :])
     return None
 
 

@@ -547,6 +547,13 @@ LISTS = {
     "gateway.hosts": "names",
     "gateway.profiles": "names",
     "gateway.trusted_proxies": "names",
+    "calls.allow_hosts": "names",
+    "calls.allow_networks": "names",
+    "calls.deny_hosts": "names",
+    "calls.deny_networks": "names",
+    "calls.ports": "names",
+    "calls.transports": "names",
+    "calls.versions": "names",
     "push.allow_hosts": "names",
     "push.allow_networks": "names",
     "push.deny_hosts": "names",
@@ -596,6 +603,18 @@ def test_every_list_is_tried() -> None:
 def _default(name: str) -> object:
     section, _, last = name.rpartition(".")
     return getattr(attrgetter(section)(Settings()) if section else Settings(), last)
+
+
+def test_what_other_agents_are_shown_is_printed_by_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_CALLS__CREDENTIALS", '[{"hosts": ["x.example"], "bearer": "t0ken", "api_key": "k3y"}]')
+    loaded = load()
+    told = effective(loaded) + repr(loaded.settings)
+    assert "x.example" in told
+    assert "t0ken" not in told
+    assert "k3y" not in told
+    monkeypatch.setenv("A2A_CALLS__CREDENTIALS", '[{"hosts": ["x.example"]}]')
+    with pytest.raises(SettingsError, match="needs a bearer token or an api_key"):
+        load()
 
 
 def test_names_are_unique() -> None:

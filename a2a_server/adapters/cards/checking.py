@@ -92,6 +92,17 @@ async def check_card(url: str, *, jwks: str = "", version: str = "", patience: f
     return CardReport(url=card_url, name=str(card.get("name", "")), signatures=found)
 
 
+async def card_fault(session: aiohttp.ClientSession, card_url: str, card: Mapping[str, Any]) -> str:
+    """Say why a card that was fetched is not to be trusted; empty if one of its signatures is valid."""
+    try:
+        found = await _verdicts(card_url, {**card}, _KeySets(session, card_url, ""))
+    except Unfetched as error:
+        return str(error)
+    if any(each.valid for each in found):
+        return ""
+    return next((each.why for each in found), "it has no signature")
+
+
 async def _verdicts(card_url: str, card: dict[str, Any], keys: _KeySets) -> list[SignatureReport]:
     entries = card.get(SIGNATURES, [])
     if not isinstance(entries, list) or len(entries) > _MOST_SIGNATURES:

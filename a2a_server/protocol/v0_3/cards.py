@@ -90,7 +90,7 @@ _ALWAYS: Final = {
 }
 """What the schema requires beside what 1.0 does, or says about every agent."""
 
-_TYPES: Final = {
+TYPES: Final = {
     "apiKeySecurityScheme": "apiKey",
     "httpAuthSecurityScheme": "http",
     "oauth2SecurityScheme": "oauth2",
@@ -125,7 +125,7 @@ def schemes(wrapped: JsonObject) -> JsonObject:
 def _scheme(wrapped: JsonObject) -> JsonObject:
     [(kind, scheme)] = wrapped.items()
     renamed = {"in" if name == "location" else name: value for name, value in scheme.items()}
-    return {"type": _TYPES[kind]} | renamed
+    return {"type": TYPES[kind]} | renamed
 
 
 def _with_security(holder: JsonObject) -> JsonObject:

@@ -34,8 +34,17 @@ class ConfigName(NamedTuple):
     config_id: str = ""
 
 
+def task_name(task_id: str) -> str:
+    return f"tasks/{_segment(task_id)}"
+
+
+def collection_name(task_id: str) -> str:
+    """Return the name of all push configs of a task, for which 0.3's path of creation has a place."""
+    return f"{task_name(task_id)}/pushNotificationConfigs"
+
+
 def config_name(task_id: str, config_id: str) -> str:
-    return f"tasks/{_segment(task_id)}/pushNotificationConfigs/{_segment(config_id)}"
+    return f"{collection_name(task_id)}/{_segment(config_id)}"
 
 
 # What takes names apart raises ValueError at those that are none.

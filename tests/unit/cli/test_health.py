@@ -16,7 +16,7 @@ import trustme
 from click.testing import CliRunner, Result
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from a2a_server.cli.commands import main
+from a2a_server.cli.command_line import main
 from a2a_server.demo import agent
 from a2a_server.serve import running
 from a2a_server.settings import Settings
