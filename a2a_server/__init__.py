@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from a2a_server.ports.agent import AgentPort
-    from a2a_server.serve import Server
+    from a2a_server.serve import Agents, Server
 
 try:
     __version__ = version("a2ad")
@@ -17,8 +17,8 @@ except PackageNotFoundError:  # a copy that was never installed
     __version__ = "0"
 
 
-def serving(agent: AgentPort, **settings: Any) -> AbstractAsyncContextManager[Server]:  # noqa: ANN401 - see Settings
-    """Serve an agent for as long as the block of an `async with` lasts.
+def serving(agent: Agents, **settings: Any) -> AbstractAsyncContextManager[Server]:  # noqa: ANN401 - see Settings
+    """Serve an agent, or several by their tenants, for as long as the block of an `async with` lasts.
 
     Without settings both doors listen on free ports of loopback, and tasks are kept in memory.
     """
@@ -26,4 +26,6 @@ def serving(agent: AgentPort, **settings: Any) -> AbstractAsyncContextManager[Se
     from a2a_server.settings import Settings  # noqa: PLC0415
 
     given = {"grpc": "127.0.0.1:0", "http": "127.0.0.1:0", "store": "memory:"} | settings
+    if isinstance(agent, Mapping):
+        given.setdefault("agents", [{"tenant": tenant} for tenant in agent])
     return running(Settings(**given), agent)

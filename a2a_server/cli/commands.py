@@ -10,7 +10,16 @@ import click
 from a2a_server.cli.client.command import ClientGroup
 from a2a_server.cli.client.own import show
 from a2a_server.cli.command_line import main
-from a2a_server.cli.configuration import CONFIG, Unusable, effective, example_file, options, setting, settings_from
+from a2a_server.cli.configuration import (
+    CONFIG,
+    Unusable,
+    effective,
+    example_file,
+    named,
+    options,
+    setting,
+    settings_from,
+)
 from a2a_server.cli.copying import copy
 from a2a_server.cli.credentials import token
 from a2a_server.cli.database import db
@@ -41,7 +50,7 @@ PROCESS = options(
 
 
 @main.command()
-@click.argument("agent", required=False, metavar="[MODULE:AGENT]")
+@click.argument("agents", nargs=-1, metavar="[MODULE:AGENT]...")
 @setting("--grpc", "grpc", "HOST:PORT", "Where the gRPC door listens.  [default: 127.0.0.1:50051]")
 @setting("--http", "http", "HOST:PORT", "Where the HTTP door listens; none = no HTTP door.  [default: 127.0.0.1:8080]")
 @setting(
@@ -54,21 +63,26 @@ PROCESS = options(
 @setting("--public-grpc", "public_grpc", "HOST:PORT", "Where clients reach the gRPC door, for the agent card.")
 @setting("--public-url", "public_url", "URL", "Where clients reach the HTTP door, for the agent card.")
 @PROCESS
-def serve(*, config: str | None, **flags: str | None) -> None:
-    """Serve an agent until SIGTERM or Ctrl-C.
+def serve(*, config: str | None, agents: tuple[str, ...], **flags: Any) -> None:  # noqa: ANN401 - the options
+    """Serve an agent, or several, until SIGTERM or Ctrl-C.
 
     MODULE is the name of a module, or a path such as examples/echo.py. AGENT is a variable in it; the default is
-    `agent`. Without an argument a demo agent is served. The first signal lets running turns finish, the second one
-    stops at once. With several workers, SIGHUP replaces them in turn, so that they read settings and agent anew.
+    `agent`. Without an argument a demo agent is served. Several agents have a tenant each, named as AGENT, or if that
+    is `agent` as the module; the first one also serves calls without a tenant.
+
+    The first signal lets running turns finish, the second one stops at once. With several workers, SIGHUP replaces them
+    in turn, so that they read settings and agent anew.
 
     \b
     a2ad serve
     a2ad serve examples/echo.py --store memory:
     a2ad serve my_package.agents:concierge --grpc 127.0.0.1:9000
+    a2ad serve weather.py travel.py
     """  # noqa: D301 - click wants the character
     from a2a_server.cli.log_output import log_faults, log_output  # noqa: PLC0415 - takes a while; --help should not
     from a2a_server.cli.worker import Assignment, Link  # noqa: PLC0415 - as above
 
+    flags |= named(agents)
     given = Assignment.taken()
     link = None if given is None else Link(given)
     settings = settings_from(flags, config, tell=log_faults).settings

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 
 from a2a_server.ports.store import store_name
 from a2a_server.settings import Credential, Settings, SettingsError, load
+from a2a_server.settings.agents import DEMO, AgentTable
 from a2a_server.settings.calls import CallCredentials
 from a2a_server.settings.credentials import CertificateCaller, Password
 from a2a_server.settings.issuers import Introspection, Issuer
@@ -30,7 +31,9 @@ CONFIG: Final = click.option(
     "--config", metavar="PATH", help="Settings file (TOML).  [default: $A2A_CONFIG, or a2ad.toml in this folder]"
 )
 WIDTH = 110
+_SEVERAL = 2
 TABLES: Final[Mapping[str, type[Section]]] = {
+    "agents": AgentTable,
     "auth.tokens": Credential,
     "auth.api_keys": Credential,
     "auth.passwords": Password,
@@ -93,6 +96,27 @@ def settings_from(
         if tell is not None:
             tell(error)
         raise Unusable(str(error)) from None
+
+
+def named(agents: Sequence[str]) -> dict[str, Any]:
+    """The settings that agents on the command line stand for. They take the place of those of a file."""
+    if len(agents) < _SEVERAL:
+        return {"agent": agents[0], "agents": (), "directory": ""} if agents else {}
+    by_tenant: dict[str, str] = {}
+    for spec in agents:
+        tenant = _tenant_of(spec)
+        if tenant in by_tenant:
+            text = f"{by_tenant[tenant]!r} and {spec!r} would both be the tenant {tenant!r}; list them as [[agents]]"
+            raise Unusable(f"{text} in a settings file, each with a tenant of its own")
+        by_tenant[tenant] = spec
+    return {"agent": DEMO, "agents": [{"tenant": tenant, "agent": spec} for tenant, spec in by_tenant.items()]}
+
+
+def _tenant_of(spec: str) -> str:
+    """The name of an agent: that of the variable, or if that says nothing, of its file or module."""
+    place, _, name = spec.partition(":")
+    own = name.rpartition(".")[2]
+    return own if own not in {"", "agent"} else place.removesuffix(".py").replace("/", ".").rpartition(".")[2]
 
 
 def effective(loaded: Loaded) -> str:

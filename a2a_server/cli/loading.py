@@ -1,4 +1,4 @@
-"""Finds the agent that MODULE:AGENT names, or says what was tried."""
+"""Finds the agents that MODULE:AGENT names, or says what was tried."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from typing import Any, cast
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.cli.configuration import Unusable
 from a2a_server.ports.agent import AgentPort
+from a2a_server.serve import Agents, read_card
+from a2a_server.settings import Settings
+from a2a_server.settings.agents import AgentTable
 
 DEFAULT_NAME = "agent"
 NEEDED = ("card", "extended_card", "check", "plan", "run")
@@ -151,3 +154,24 @@ def own_fault(error: BaseException, *, first: bool = False) -> str:
         return f": {error}" if str(error) else f": {type(error).__name__}"
     lines = traceback.StackSummary.from_list(own[:_SHOWN] if first else own[-_SHOWN:]).format()
     return "\n" + "".join([*lines, *told.format_exception_only()]).rstrip()
+
+
+def load_agents(settings: Settings) -> Agents:
+    """Load the agent of the settings, or several by their tenants. An error says which one it is about."""
+    if not settings.agents:
+        return _loaded(settings.agent, settings.card.file, "card.file")
+    return {table.tenant: _of_table(number, table) for number, table in enumerate(settings.agents)}
+
+
+def _of_table(number: int, table: AgentTable) -> AgentPort:
+    place = f"agents.{number}"
+    if not table.agent:
+        raise Unusable(f"{place}.agent: is missing; name it as MODULE:NAME or path/to/file.py:NAME")
+    try:
+        return _loaded(table.agent, table.card, f"{place}.card")
+    except Unusable as error:
+        raise Unusable(f"{place} (tenant {table.tenant!r}): {error.message}") from error
+
+
+def _loaded(spec: str, card: str, setting: str) -> AgentPort:
+    return load_agent(spec, read_card(card, setting) if card else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import gc
+import json
 import os
 import resource
 import signal
@@ -14,16 +15,17 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TypeVar
+from urllib.parse import quote
 
 import click
 import structlog
 import uvloop
 
 from a2a_server.cli.configuration import Unusable
-from a2a_server.cli.loading import load_agent, own_fault
+from a2a_server.cli.loading import load_agents, own_fault
 from a2a_server.cli.worker import OVERTIME, Link, leaving_seconds
 from a2a_server.ports.store import StoreDamaged, StoreRefused, StoreUnavailable
-from a2a_server.serve import UNUSABLE, Server, read_card, relaying, running
+from a2a_server.serve import UNUSABLE, Server, relaying, running
 from a2a_server.serve.lifespan import LifespanFailed
 from a2a_server.serve.parts import UnusableKeys
 from a2a_server.settings import Auth, Settings
@@ -51,10 +53,9 @@ def run(settings: Settings, link: Link | None = None) -> None:
     """Serve until a signal comes. A worker has a `link` to its supervisor."""
     reread = asyncio.Event()
     try:
-        card = read_card(settings.card.file, "card.file") if settings.card.file else None
+        agent = load_agents(settings)
     except UNUSABLE as error:
         raise Failed(str(error)) from None
-    agent = load_agent(settings.agent, card)
     process = running(settings, agent, reread=reread, worker=0 if link is None else link.number)
     serve = partial(_announce, settings, welcome) if link is None else partial(_work, settings, link)
     _run(process, serve, settings, reread)
@@ -201,13 +202,16 @@ def welcome(settings: Settings, server: Server) -> str:
     workers = f"  workers  {settings.workers}\n" if settings.workers > 1 else ""
     plain = "" if settings.tls.cert else " -plaintext"
     told = _credential(auth)
+    tenant = settings.agents[0].tenant if settings.directory else ""
     call = (
-        curl(settings, server.http, told)
+        curl(settings, server.http, told, tenant)
         if server.http
-        else f"grpcurl{plain}{told} -d '{REQUEST}' {server.grpc} lf.a2a.v1.A2AService/SendMessage"
+        else f"grpcurl{plain}{told} -d '{_request(tenant)}' {server.grpc} lf.a2a.v1.A2AService/SendMessage"
     )
+    agents = "".join(f"  agent  {table.tenant} ({table.agent})\n" for table in settings.agents)
     return (
-        f"{server.card.name} {server.card.version} ({settings.agent})\n"
+        f"{server.card.name} {server.card.version}{'' if agents else f' ({settings.agent})'}\n"
+        f"{agents}"
         f"  grpc   {server.grpc}{' with TLS' if settings.tls.cert else ''}\n"
         f"  http   {url(settings, server.http) if server.http else 'closed'}\n"
         f"  store  {settings.store_name}\n"
@@ -246,8 +250,13 @@ def url(settings: Settings, address: Address) -> str:
     return f"{'https' if settings.tls.cert else 'http'}://{address}"
 
 
-def curl(settings: Settings, address: Address, told: str = "") -> str:
-    return f"curl {url(settings, address)}/message:send{told} -H 'content-type: application/json' -d '{REQUEST}'"
+def _request(tenant: str) -> str:
+    return f'{{"tenant":{json.dumps(tenant)},{REQUEST[1:]}' if tenant else REQUEST
+
+
+def curl(settings: Settings, address: Address, told: str = "", tenant: str = "") -> str:
+    path = f"/{quote(tenant, safe='')}/message:send" if tenant else "/message:send"
+    return f"curl {url(settings, address)}{path}{told} -H 'content-type: application/json' -d '{REQUEST}'"
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Connects the parts of the core: operations by the names of their RPCs, for one agent and one store."""
+"""Connects the parts of the core: operations by the names of their RPCs, for some agents and one store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from a2a_server.operations.quotas import StorageQuotas
 from a2a_server.operations.replicas.cluster import Cluster
 from a2a_server.operations.replicas.session import Session
 from a2a_server.operations.retention import Ages, Sweeper
-from a2a_server.operations.rpc.cards import CardBook, GetAgentCard, GetExtendedAgentCard
+from a2a_server.operations.rpc.cards import GetAgentCard, GetExtendedAgentCard
 from a2a_server.operations.rpc.push_configs import (
     CreateTaskPushNotificationConfig,
     DeleteTaskPushNotificationConfig,
@@ -26,18 +26,17 @@ from a2a_server.operations.rpc.push_configs import (
 from a2a_server.operations.rpc.send import SendMessage, SendStreamingMessage
 from a2a_server.operations.rpc.subscribe import SubscribeToTask
 from a2a_server.operations.rpc.tasks import CancelTask, GetTask, ListTasks
-from a2a_server.operations.services import Capabilities, Ids, Services
+from a2a_server.operations.services import Capabilities, Ids, ServedAgents, Services
 from a2a_server.operations.turns.idle_tasks import InputTimeouts
 from a2a_server.operations.turns.recovery import Recovery
-from a2a_server.operations.turns.registry import LiveTurns, Slots
+from a2a_server.operations.turns.registry import LiveTurns
 from a2a_server.operations.turns.sending import Sending
-from a2a_server.ports.agent import AgentPort, Observer
+from a2a_server.ports.agent import Observer
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.journal import Audit
 from a2a_server.ports.replicas import Replicas
 from a2a_server.ports.store import Store
 from a2a_server.ports.wakeups import Wakeups
-from a2a_server.protocol.names import INPUT_REQUEST_URI
 
 
 class Core:
@@ -46,11 +45,10 @@ class Core:
     def __init__(  # noqa: PLR0913 - everything that varies, by keyword
         self,
         *,
-        agent: AgentPort,
+        agents: ServedAgents,
         store: Store,
         wakeups: Wakeups,
         clock: Clock,
-        cards: CardBook,
         limits: Limits | None = None,
         observers: Sequence[Observer] = (),
         keep_open_on_input: bool = False,
@@ -63,18 +61,18 @@ class Core:
     ) -> None:
         """`replicas` is the store, if other servers use it, too."""
         limits, ages = limits or Limits(), ages or Ages()
-        self.card = cards.public()
-        if self.card.capabilities.push_notifications != (delivery is not None):
-            raise ValueError("the card must declare push notifications exactly when they are delivered (CAPA-02)")
+        self.card = agents.root.card
+        """The card for clients that name no tenant."""
+        if any(served.card.capabilities.push_notifications for served in agents) != (delivery is not None):
+            raise ValueError("a card must declare push notifications exactly when they are delivered (CAPA-02)")
         history = limits.history_cap
         self.services = Services(
-            agent=agent,
+            agents=agents,
             store=store,
             log=EventLog(store, wakeups, lag=limits.stream_lag, shared=replicas is not None),
             clock=clock,
             ids=Ids(),
             limits=limits,
-            slots=Slots(limits),
             quotas=StorageQuotas(store, clock, limits, ages.tasks),
             observers=observers,
             session=Session(replicas, session_seconds, wakeups.address),
@@ -85,7 +83,6 @@ class Core:
                 if delivery is not None
                 else None
             ),
-            input_requests=any(extension.uri == INPUT_REQUEST_URI for extension in self.card.capabilities.extensions),
             answer_by_reference=answer_by_reference,
             audit=audit,
             audits_creations=audit is not None and audit.wants_creations,
@@ -101,11 +98,11 @@ class Core:
         self._timeouts = InputTimeouts(self.services, self.live_turns, limits.input_timeout)
         self._sweeper = Sweeper(store, clock, ages, owed=delivery is not None)
         streams = TaskStreams(history_cap=history, keep_open_on_input=keep_open_on_input)
-        self.operations = self._operations(cards, streams)
+        self.operations = self._operations(streams)
 
-    def _operations(self, cards: CardBook, streams: TaskStreams) -> Mapping[str, Operation]:
+    def _operations(self, streams: TaskStreams) -> Mapping[str, Operation]:
         services, live_turns, sending = self.services, self.live_turns, self._sending
-        capabilities = Capabilities(services, self.card, cards.agent.card)
+        capabilities = Capabilities(services)
         operations: Sequence[Operation] = (
             SendMessage(services, capabilities, sending),
             SendStreamingMessage(streams, capabilities, sending),
@@ -117,8 +114,8 @@ class Core:
             GetTaskPushNotificationConfig(capabilities, services),
             ListTaskPushNotificationConfigs(capabilities, services),
             DeleteTaskPushNotificationConfig(capabilities, services),
-            GetExtendedAgentCard(capabilities, cards),
-            GetAgentCard(cards, self.card),
+            GetExtendedAgentCard(capabilities, services.agents),
+            GetAgentCard(services.agents),
         )
         return {type(operation).__name__: operation for operation in operations}
 

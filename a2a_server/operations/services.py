@@ -1,22 +1,23 @@
-"""The objects that all operations share (spec: CAPA, CTX-07).
+"""The objects that all operations share (spec: CAPA, CTX-07, DOOR-06).
 
-1. `Services` has the agent, the store, the log, limits, clock and ids of a server.
-2. `Capabilities` refuses calls that the agent card does not offer, before they have any effect.
+1. `ServedAgents` finds the agent of a tenant. A server with one agent has it for all tenants.
+2. `Services` has the agents, the store, the log, limits, clock and ids of a server.
+3. `Capabilities` refuses calls that the agent card does not offer, before they have any effect.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.domain.media_types import check_content_types, input_modes
+from a2a_server.domain.media_types import check_content_types
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.slots import place_of
 from a2a_server.domain.validation import check_send, is_plain, may_exist
@@ -36,7 +37,7 @@ from a2a_server.ports.journal import Audit, AuditEvent, AuditKind
 from a2a_server.ports.replicas import Replicas
 from a2a_server.ports.store import Store, StoredTask
 from a2a_server.protocol.errors import A2AError, Reason, refuse, task_not_found
-from a2a_server.protocol.names import INPUT_REQUEST_URI, TEXT
+from a2a_server.protocol.names import TEXT
 
 logger = structlog.get_logger()
 
@@ -73,6 +74,61 @@ def plan_of(agent: AgentPort, request: pb.SendMessageRequest, saved: bytes) -> P
     except Exception:
         logger.exception("agent.plan_failed")
         return Plan()
+
+
+class AgentCards(Protocol):
+    """Makes the cards of one agent."""
+
+    def public(self, tenant: str = "") -> pb.AgentCard: ...
+
+    def extended(self, call: Call, tenant: str = "") -> pb.AgentCard | None: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ServedAgent:
+    """An agent with what its card declares, and with its limits."""
+
+    agent: AgentPort
+    cards: AgentCards
+    card: pb.AgentCard
+    """The public card for clients that name no tenant."""
+    input_requests: bool
+    """Whether the card declares input requests, so that the agent may use them."""
+    modes: Mapping[str | None, Sequence[str]]
+    """The kinds of content that each skill reads."""
+    limits: Limits
+    slots: Slots
+    """Where its turns wait for their right to run. Agents may share them."""
+    listed: bool = True
+    """Whether everybody may read its public card."""
+
+
+class ServedAgents:
+    """The agents of a server, by their tenants. They never change."""
+
+    __slots__ = ("_by_tenant", "_otherwise", "root")
+
+    def __init__(self, root: ServedAgent, by_tenant: Mapping[str, ServedAgent] | None = None) -> None:
+        """`root` serves whoever names no tenant. Without `by_tenant` it serves all tenants."""
+        self.root = root
+        self._by_tenant = {} if by_tenant is None else {"": root, **by_tenant}
+        self._otherwise = root if by_tenant is None else None
+
+    def __iter__(self) -> Iterator[ServedAgent]:
+        return iter(self._by_tenant.values() if self._by_tenant else (self.root,))
+
+    def find(self, tenant: str) -> ServedAgent | None:
+        return self._by_tenant.get(tenant, self._otherwise)
+
+    def of(self, tenant: str) -> ServedAgent:
+        """Return the agent of a tenant, which exists if the call was let into it."""
+        if (found := self._by_tenant.get(tenant, self._otherwise)) is None:
+            raise no_such_agent()
+        return found
+
+
+def no_such_agent() -> A2AError:
+    return A2AError(Reason.PATH_NOT_FOUND, "There is no such agent.")
 
 
 class Ids:
@@ -118,14 +174,12 @@ class Ids:
 class Services:
     """The shared objects of a server."""
 
-    agent: AgentPort
-    """Use `agent_for` to get it."""
+    agents: ServedAgents
     store: Store
     log: EventLog
     clock: Clock
     ids: Ids
     limits: Limits
-    slots: Slots
     quotas: StorageQuotas
     session: Session
     replicas: Replicas | None = None
@@ -135,8 +189,6 @@ class Services:
     """Accepts push configs; None if the server does not deliver webhooks."""
     relay: PushRelay | None = None
     """Delivers webhooks; None if the server does not deliver them."""
-    input_requests: bool = False
-    """Whether the card declares input requests, so that agents may use them."""
     answer_by_reference: bool = False
     """Whether a tool result may name its task only in `referenceTaskIds` (XTRA-03)."""
     audit: Audit | None = None
@@ -162,11 +214,6 @@ class Services:
         if request.configuration.HasField("task_push_notification_config"):
             config_id = request.configuration.task_push_notification_config.id
             self.audit_change(AuditKind.CONFIG_CREATED, call, task_id, config_id)
-
-    def agent_for(self, tenant: str) -> AgentPort:
-        """Return the agent of a tenant. All tenants have the same agent."""
-        del tenant
-        return self.agent
 
     async def find(self, scope: Scope, task_id: str) -> StoredTask:
         """Return the stored task. The error is the same for missing tasks and for tasks of others (AUTZ-02)."""
@@ -196,47 +243,47 @@ class Services:
 
 
 class Capabilities:
-    """Checks calls against what the card declares, before they have any effect."""
+    """Checks calls against what the agent's card declares, before they have any effect."""
 
-    def __init__(self, services: Services, card: pb.AgentCard, own: pb.AgentCard) -> None:
-        """`own` is the part of the card that the author wrote."""
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._declared = card.capabilities
-        self._results = any(extension.uri == INPUT_REQUEST_URI for extension in card.capabilities.extensions)
-        self._modes = input_modes(own)
+        self._agents = services.agents
 
-    def require_streaming(self) -> None:
-        if not self._declared.streaming:
+    def require_streaming(self, call: Call) -> None:
+        if not self._agents.of(call.scope.tenant).card.capabilities.streaming:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent does not stream.")
 
-    def require_push(self) -> ConfigIntake:
-        if self._services.config_intake is None:
-            text = "This server does not deliver push notifications."
+    def require_push(self, call: Call) -> ConfigIntake:
+        intake = self._services.config_intake
+        if intake is None or not self._agents.of(call.scope.tenant).card.capabilities.push_notifications:
+            who = "server" if intake is None else "agent"
+            text = f"This {who} does not deliver push notifications."
             raise A2AError(Reason.PUSH_NOTIFICATION_NOT_SUPPORTED, text)
-        return self._services.config_intake
+        return intake
 
-    def require_extended_card(self) -> None:
-        if not self._declared.extended_agent_card:
+    def require_extended_card(self, call: Call) -> None:
+        if not self._agents.of(call.scope.tenant).card.capabilities.extended_agent_card:
             raise A2AError(Reason.UNSUPPORTED_OPERATION, "This agent has no extended card.")
 
     def check_send(self, call: Call, request: pb.SendMessageRequest) -> Plan:
         """Check a message, and report all faults at once (GEN-03). Return the agent's plan for a new task."""
         if not (plain := is_plain(request)):
             check_send(request, tenant=call.scope.tenant)
-        agent = self._services.agent_for(call.scope.tenant)
+        served = self._agents.of(call.scope.tenant)
+        agent = served.agent
         plan = ask_agent(agent.plan, request, b"")
         if plan.scopes and not self._may_continue(request.message):
             call.caller.require(plan.scopes, plan.subject)
         if (call.extensions or not plan.sound) and (faults := ask_agent(agent.check, request, call.extensions)):
             refuse(faults)
         if not plain and request.configuration.HasField("task_push_notification_config"):
-            config_intake, config = self.require_push(), request.configuration.task_push_notification_config
+            config_intake, config = self.require_push(call), request.configuration.task_push_notification_config
             choose_scheme(config, call.schemes, INLINE)
             config_intake.check(config, INLINE)
         skill = request.metadata.fields.get(SKILL_KEY)
-        modes = self._modes.get(None if skill is None else skill.string_value, self._modes[""])
+        modes = served.modes.get(None if skill is None else skill.string_value, served.modes[""])
         if not plain or TEXT not in modes:
-            check_content_types(request, modes, results=self._results)
+            check_content_types(request, modes, results=served.input_requests)
         return plan
 
     def _may_continue(self, message: pb.Message) -> bool:

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -26,18 +26,17 @@ from a2a_gateway.cards.card_file import read_card
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
-from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.ports.journal import Audit
 from a2a_server.ports.store import Store
 from a2a_server.ports.wakeups import Wakeups
 from a2a_server.serve import start_warnings
+from a2a_server.serve.agents import AgentLives, Agents, served_agents_of
 from a2a_server.serve.authentication import authenticator_of
 from a2a_server.serve.calling import calling
 from a2a_server.serve.doors import LAST_ITEMS, Doors, base_of, interfaces_at, issuer_of, keep_tls
 from a2a_server.serve.gateway import UNUSABLE, relaying
 from a2a_server.serve.journal import access_log, auditing
-from a2a_server.serve.lifespan import AgentLife
 from a2a_server.serve.parts import (
     access_steps,
     clock_of,
@@ -60,7 +59,7 @@ from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import standard
 
-__all__ = ["UNUSABLE", "Server", "read_card", "relaying", "running"]
+__all__ = ["UNUSABLE", "Agents", "Server", "read_card", "relaying", "running"]
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -120,14 +119,14 @@ class Server:
 @asynccontextmanager
 async def running(  # noqa: PLR0913 - what an embedding program may set, by keyword
     settings: Settings,
-    agent: AgentPort,
+    agent: Agents,
     *,
     steps: Sequence[Step] = (),
     interceptors: Sequence[ServerInterceptor] = (),
     reread: asyncio.Event | None = None,
     worker: int = 0,
 ) -> AsyncIterator[Server]:
-    """Serve an agent for as long as the context lasts, then drain and close everything.
+    """Serve one agent, or several by their tenants, for as long as the context lasts; then drain and close everything.
 
     `steps` run for every call after the standard ones; `interceptors` are those of grpc.aio, for every gRPC call.
     Setting `reread` has the files of TLS read again. A `worker` shares its ports with others, and has a
@@ -138,9 +137,8 @@ async def running(  # noqa: PLR0913 - what an embedding program may set, by keyw
         store = store_of(settings)
         await store.open()
         stack.push_async_callback(store.close)
-        life = AgentLife(agent, settings.limits.drain_grace)
-        stack.push_async_callback(life.close)
-        agent = calling(settings, await life.open(), stack)
+        lives = AgentLives(settings.limits.drain_grace, stack)
+        agents = calling(settings, await lives.open(agent), stack)
         base = base_of(settings, doors.http_at) if doors.http_at else settings.public_url
         access = stack.enter_context(access_log(settings.log, worker))
         audit = await stack.enter_async_context(auditing(settings.audit))
@@ -148,10 +146,11 @@ async def running(  # noqa: PLR0913 - what an embedding program may set, by keyw
         keys = key_store_of(settings, store)
         authenticator = await authenticator_of(settings, stack, base=base, keys=keys, revoked=revoked)
         wakeups = await wakeups_of(settings, store, stack)
-        core = core_of(settings, agent, store, wakeups, doors, authenticator.card, audit)
+        core = core_of(settings, agents, store, wakeups, doors, authenticator.card, audit)
         await core.start()
-        checks = access_steps(settings, agent, stack)
-        rules = rules_of(settings, core.card, rates_of(settings, store, stack))
+        served = core.services.agents
+        checks = access_steps(settings, served, stack)
+        rules = rules_of(settings, served, rates_of(settings, store, stack))
         taken = (*standard(authenticator, rules), *checks, *steps)
         streams = OpenStreams(**asdict(settings.streams))
         pipeline = Pipeline(
@@ -169,16 +168,17 @@ async def running(  # noqa: PLR0913 - what an embedding program may set, by keyw
         stack.push_async_callback(pipeline.streams.close)
         server = Server(card=core.card, pipeline=pipeline, core=core, doors=doors)
         stack.push_async_callback(server.close)
-        stack.callback(life.draining)
+        stack.callback(lives.draining)
         start_warnings.warn(settings)
         at = {"grpc": str(server.grpc), "http": str(server.http or "")}
-        log.info("server.started", **at, agent=server.card.name, store=settings.store_name)
+        named = {"agents": list(agents)} if isinstance(agents, Mapping) else {}
+        log.info("server.started", **at, agent=server.card.name, **named, store=settings.store_name)
         yield server
 
 
 def core_of(  # noqa: PLR0913, PLR0917 - what a server has by now
     settings: Settings,
-    agent: AgentPort,
+    agents: Agents,
     store: Store,
     wakeups: Wakeups,
     doors: Doors,
@@ -188,21 +188,21 @@ def core_of(  # noqa: PLR0913, PLR0917 - what a server has by now
     base = base_of(settings, doors.http_at) if doors.http_at else ""
     clock = clock_of(settings, store)
     delivery = delivery_of(settings, clock, issuer_of(settings, base, doors.grpc_at))
+    limits = limits_of(settings)
+    make_cards = partial(
+        CardBook,
+        interfaces=partial(interfaces_at, settings, doors.grpc_at, base),
+        push_notifications=delivery is not None,
+        replay=settings.replay_extension,
+        input_requests=settings.input_request_extension,
+        sign=signing_below(settings, base),
+    )
     return Core(
-        agent=agent,
+        agents=served_agents_of(settings, agents, limits, security, make_cards),
         store=store,
         wakeups=wakeups,
         clock=clock,
-        cards=CardBook(
-            agent,
-            partial(interfaces_at, settings, doors.grpc_at, base),
-            security,
-            push_notifications=delivery is not None,
-            replay=settings.replay_extension,
-            input_requests=settings.input_request_extension,
-            sign=signing_below(settings, base),
-        ),
-        limits=limits_of(settings),
+        limits=limits,
         ages=settings.retention,
         observers=[log_internal],
         keep_open_on_input=settings.keep_streams_open_on_input,

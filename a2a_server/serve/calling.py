@@ -1,24 +1,26 @@
-"""Lets an agent call other agents, as the settings allow (spec: AGNT-03)."""
+"""Lets agents call other agents, as the settings allow (spec: AGNT-03)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from a2a_server.adapters.cards import card_fault
 from a2a_server.adapters.remote_agents import HostCredentials, OutgoingRules, RemoteAgents
 from a2a_server.client import CallerCredentials, FoundCard, Network
 from a2a_server.domain.hosts import HostList
-from a2a_server.ports.agent import AgentPort
 from a2a_server.ports.calling import CallsOthers
+from a2a_server.serve.agents import Agents
 from a2a_server.serve.parts import trust_of
 from a2a_server.settings import Settings
 from a2a_server.settings.calls import CallCredentials
 
 
-def calling(settings: Settings, agent: AgentPort, stack: AsyncExitStack) -> AgentPort:
-    """The agent whose turns can call others; connections are opened by its first call."""
-    if not isinstance(agent, CallsOthers):
-        return agent
+def calling(settings: Settings, agents: Agents, stack: AsyncExitStack) -> Agents:
+    """The agents whose turns can call others. They share connections, which are opened by the first call."""
+    several = agents if isinstance(agents, Mapping) else {"": agents}
+    if not any(isinstance(agent, CallsOthers) for agent in several.values()):
+        return agents
     calls = settings.calls
     rules = OutgoingRules(
         policy=calls.policy,
@@ -31,7 +33,8 @@ def calling(settings: Settings, agent: AgentPort, stack: AsyncExitStack) -> Agen
     )
     others = RemoteAgents(rules, signature_fault)
     stack.push_async_callback(others.close)
-    return agent.with_others(others)
+    able = {tenant: it.with_others(others) if isinstance(it, CallsOthers) else it for tenant, it in several.items()}
+    return able if isinstance(agents, Mapping) else able[""]
 
 
 def _shown(one: CallCredentials) -> HostCredentials:

@@ -130,7 +130,7 @@ def config_of(settings: Settings, address: Address, *, anonymous: bool, audit: A
         options=options,
         codes=settings.error_codes,
         legacy_cards=LegacyCards(settings.legacy, signer) if settings.legacy.enabled else None,
-        tenants=bool(settings.tenants),
+        tenants=bool(settings.served_tenants),
         keys=None if keys else place,
         hosts=hosts_of(settings, address, anonymous=anonymous),
         documents=documents_of(settings),
@@ -143,7 +143,7 @@ def interfaces_at(settings: Settings, grpc_at: Address, base: str, tenant: str =
     """The doors that a card lists for a tenant, or for none. Over gRPC, 0.3 cannot name tenants (CONF-50)."""
     interfaces = [interface_of(settings, grpc_at, tenant), *(doors_at(base, tenant) if base else ())]
     if settings.legacy.enabled:
-        if base and (not tenant or settings.tenants):  # whichever: the public card tells nobody who is one (TENA-04)
+        if base and (not tenant or settings.served_tenants):  # whichever: the card tells nobody who is one (TENA-04)
             interfaces += old_doors_at(base, tenant)
         if not tenant:
             interfaces.append(old_interface_of(settings, grpc_at))

@@ -28,8 +28,10 @@ class LifespanFailed(Exception):  # noqa: N818 - a verdict on the agent
 class AgentLife:
     """One agent, while one server runs."""
 
-    def __init__(self, agent: AgentPort, grace: float) -> None:
+    def __init__(self, agent: AgentPort, grace: float, tenant: str = "") -> None:
+        """`tenant` tells it from the other agents, if there are some."""
         self._agent = agent
+        self._what = f'the lifespan of the agent "{tenant}"' if tenant else "the agent's lifespan"
         self._grace = grace
         self._until: float | None = None
         self._stop = asyncio.Event()
@@ -43,7 +45,7 @@ class AgentLife:
         loop = asyncio.get_running_loop()
         self._task, began = loop.create_task(self._live(self._agent)), loop.time()
         while not (await asyncio.wait([self._opened], timeout=_REMINDER))[0]:
-            log.warning("agent.opening", waits_for="the agent's lifespan", seconds=round(loop.time() - began))
+            log.warning("agent.opening", waits_for=self._what, seconds=round(loop.time() - began))
         return self._opened.result()
 
     def draining(self) -> None:
@@ -58,7 +60,7 @@ class AgentLife:
             self._task.cancel()
         left = self._grace if self._until is None else self._until - asyncio.get_running_loop().time()
         if not (await asyncio.wait([self._task], timeout=max(left, _LEAST)))[0]:
-            log.warning("agent.closing_gave_up", why="the agent's lifespan does not end", seconds=max(left, _LEAST))
+            log.warning("agent.closing_gave_up", why=f"{self._what} does not end", seconds=max(left, _LEAST))
             self._task.cancel()
             await asyncio.wait([self._task], timeout=_LAST_STEPS)
 
@@ -71,7 +73,7 @@ class AgentLife:
             if self._opened.done():
                 log.exception("agent.closing_failed")
                 return
-            failure = LifespanFailed("the agent's lifespan failed")
+            failure = LifespanFailed(f"{self._what} failed")
             failure.__cause__ = error
             self._opened.set_exception(failure)
             self._opened.exception()  # the start may have been given up

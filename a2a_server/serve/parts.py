@@ -36,9 +36,9 @@ from a2a_server.domain.slots import slots_in
 from a2a_server.domain.webhooks import Policy, ports_of
 from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.push_options import PushOptions, WebhookForm
-from a2a_server.operations.services import plan_of
+from a2a_server.operations.services import ServedAgent, ServedAgents, plan_of
 from a2a_server.ports.access import BucketStore, Limiter
-from a2a_server.ports.agent import AgentPort, InternalEvent
+from a2a_server.ports.agent import InternalEvent
 from a2a_server.ports.clock import Clock
 from a2a_server.ports.keys import KeyStore
 from a2a_server.ports.replicas import Replicas
@@ -57,7 +57,7 @@ from a2a_server.settings.sections import Push
 from a2a_server.transport.permissions import AccessCheck, Permissions
 from a2a_server.transport.pipeline import Step
 from a2a_server.transport.rates import CallsUnderWay, Rates
-from a2a_server.transport.steps import CallRules, Extensions, Tenants
+from a2a_server.transport.steps import CallRules, Extensions, ExtensionsOfTenants, Tenants
 
 _PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 _POLICY_HOSTS = Policy(
@@ -186,7 +186,7 @@ def _limiter_of(store: Store, stack: AsyncExitStack, *, whose: str, most: int) -
     return shared
 
 
-def access_steps(settings: Settings, agent: AgentPort, stack: AsyncExitStack) -> Iterator[Step]:
+def access_steps(settings: Settings, agents: ServedAgents, stack: AsyncExitStack) -> Iterator[Step]:
     """Yield the step that asks the operator's own policy, if there is one."""
     told = settings.policy
     if not told.url:
@@ -197,7 +197,7 @@ def access_steps(settings: Settings, agent: AgentPort, stack: AsyncExitStack) ->
     token = told.token.get_secret_value()
     policy = HttpPolicy(fetcher, told.url, credentials=f"Bearer {token}" if token else "", cache=told.cache)
     stack.push_async_callback(policy.close)
-    yield AccessCheck(policy, lambda request: plan_of(agent, request, b"").skill)
+    yield AccessCheck(policy, lambda tenant, request: plan_of(agents.of(tenant).agent, request, b"").skill)
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -210,15 +210,30 @@ def limits_of(settings: Settings) -> Limits:
     )
 
 
-def rules_of(settings: Settings, card: pb.AgentCard, rates: Iterable[Step]) -> CallRules:
+def rules_of(settings: Settings, agents: ServedAgents, rates: Iterable[Step]) -> CallRules:
     return CallRules(
-        tenants=Tenants(frozenset(settings.tenants), settings.default_tenant),
+        tenants=tenants_of(settings),
         permissions=Permissions({role.name: role.scopes for role in settings.auth.roles}),
-        extensions=Extensions.of(card.capabilities.extensions, everywhere=settings.require_extensions_everywhere),
+        extensions=extensions_of(settings, agents),
         strict_version=settings.strict_version,
         legacy=settings.legacy.enabled,
         rates=tuple(rates),
     )
+
+
+def tenants_of(settings: Settings) -> Tenants:
+    served = {*settings.served_tenants, *([""] if settings.directory else ())}
+    needs = {table.tenant: frozenset(table.scopes) for table in settings.agents if table.scopes}
+    return Tenants(frozenset(served), settings.root_tenant, needs)
+
+
+def extensions_of(settings: Settings, agents: ServedAgents) -> Step:
+    def declared(served: ServedAgent) -> Extensions:
+        return Extensions.of(served.card.capabilities.extensions, everywhere=settings.require_extensions_everywhere)
+
+    if not settings.agents:
+        return declared(agents.root)
+    return ExtensionsOfTenants({tenant: declared(agents.of(tenant)) for tenant in ("", *settings.served_tenants)})
 
 
 def log_internal(event: InternalEvent) -> None:
@@ -242,7 +257,7 @@ def forms_of(legacy: LegacyOptions = LEGACY_DEFAULT) -> Mapping[str, WebhookForm
 def delivery_of(settings: Settings, clock: Clock, issuer: str) -> PushOptions | None:
     """How webhooks are sent; None if they are switched off. `issuer` signs them unless the settings name another."""
     push = settings.push
-    if not push.enabled:
+    if not push.enabled or (settings.agents and not any(table.push for table in settings.agents)):
         return None
     if push.allow_loopback:
         log.warning("push.loopback_allowed", why="for development only: callers can reach what listens on this machine")

@@ -117,6 +117,17 @@ class Auth(CredentialLists):
         named = [name for name, used in own.items() if used]
         return tuple(dict.fromkeys([*named, *(source.scheme_name for source in self.sources)]))
 
+    def schemes_of(self, tenant: str) -> set[str]:
+        """The schemes of callers who may act in a tenant, by their names on the card."""
+        lists = {"bearer": self.tokens, "apiKey": self.api_keys, "basic": self.passwords}
+        bound = [(name, known.tenant) for name, listed in lists.items() for known in listed]
+        bound += [("clientCertificate", known.tenant) for known in self.certificates]
+        bound += [(source.scheme_name, source.tenant) for source in self.sources]
+        found = {"proxy", *(name for name, of in bound if of in {"", tenant})}
+        if self.tokens_file:  # which may have others at any time
+            found |= lists.keys()
+        return found | {"apiKey"} if self.stored_keys else found
+
     @property
     def has_tokens(self) -> bool:
         """Whether tokens are accepted. A file that is still empty is for tokens."""

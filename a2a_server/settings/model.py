@@ -25,6 +25,7 @@ from a2a_server.protocol.options import (
     path_fault,
     wrong,
 )
+from a2a_server.settings.agents import DEMO, AgentTables, agent_faults
 from a2a_server.settings.auth import Auth
 from a2a_server.settings.calls import CallingOptions
 from a2a_server.settings.rate_limits import RateLimits
@@ -85,8 +86,14 @@ class AuditOptions(Section):
 class Settings(Section):
     """All settings. `load` reads them from files and the environment."""
 
-    agent: str = "a2a_server.demo:agent"
+    agent: str = DEMO
     """The agent to serve: MODULE:NAME or path/to/file.py:NAME."""
+    agents: AgentTables = ()
+    """Several agents instead, as tables `[[agents]]`: one per tenant. The first serves who names no tenant, unless
+    `default_tenant` or `directory` says otherwise."""
+    directory: str = ""
+    """With several agents: the name of a root card that lists them. Calls must then name a tenant. Empty = the root
+    card is that of `default_tenant`."""
     grpc: Listening = "127.0.0.1:50051"
     """Where the gRPC door listens. With port 0 the system chooses a port."""
     http: Optional = "127.0.0.1:8080"
@@ -111,9 +118,10 @@ class Settings(Section):
     anonymous_beyond_loopback: bool = False
     """Whether callers on other machines are served without authentication."""
     tenants: NameList = ()
-    """The tenants that are served; none = every tenant that a caller names has a space of its own."""
+    """The tenants that are served; none = those of `agents`, or without these every tenant that a caller names has a
+    space of its own."""
     default_tenant: str = ""
-    """The tenant of calls that name none."""
+    """The tenant of calls that name none; empty = that of the first of `agents`, if there are some."""
     strict_version: bool = False
     """Whether a call without A2A-Version counts as 0.3, which is what the specification says literally."""
     error_codes: ErrorCodes = "1.0.1"
@@ -154,6 +162,17 @@ class Settings(Section):
     policy: PolicyCheck = PolicyCheck()
     log: Log = Log()
     audit: AuditOptions = AuditOptions()
+
+    @property
+    def served_tenants(self) -> tuple[str, ...]:
+        """The tenants that are served; none = all."""
+        return tuple(entry.tenant for entry in self.agents) or self.tenants
+
+    @property
+    def root_tenant(self) -> str:
+        """The tenant of calls that name none; empty = none, or that of a directory."""
+        first = self.agents[0].tenant if self.agents and not self.directory else ""
+        return self.default_tenant or first
 
     @property
     def store_name(self) -> str:
@@ -302,13 +321,15 @@ class Settings(Section):
                     )
 
     def _tenant_faults(self) -> Faults:
-        bound = self.auth.tenants - {""}
-        if self.tenants and (strangers := bound - set(self.tenants)):
-            yield wrong("auth", sorted(strangers), "callers are bound to tenants that are not among `tenants`")
+        yield from agent_faults(self)
+        bound, served = self.auth.tenants - {""}, self.served_tenants
+        if served and (strangers := bound - set(served)):
+            whose = "those of [[agents]]" if self.agents else "`tenants`"
+            yield wrong("auth", sorted(strangers), f"callers are bound to tenants that are not among {whose}")
         try:
-            Tenants(frozenset(self.tenants), self.default_tenant)
+            Tenants(frozenset(served), self.default_tenant)
         except ValueError:
-            message = f"must be one of the tenants: {', '.join(self.tenants)}"
+            message = f"must be one of the tenants: {', '.join(served)}"
             yield wrong("default_tenant", self.default_tenant, message)
 
     def _version_faults(self) -> Faults:
@@ -320,7 +341,7 @@ class Settings(Section):
         first = first_segment(path)
         if fault := path_fault(path):
             yield wrong("gateway.draft_path", path, fault)
-        elif on and first and first in {*self.tenants, self.default_tenant}:
+        elif on and first and first in {*self.served_tenants, self.default_tenant}:
             yield wrong("gateway.draft_path", path, f"/{first} is where a tenant is served; choose another path")
         elif on and not first and self.legacy.enabled:
             message = "/v1 is where 0.3 is served; set legacy.enabled = false, or choose another path, such as /draft"

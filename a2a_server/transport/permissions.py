@@ -58,8 +58,8 @@ class AccessCheck:
     """Refuses what the policy does not allow. It comes after the tenant is settled, and before any look-up."""
 
     policy: AccessPolicy
-    skill_of: Callable[[pb.SendMessageRequest], str]
-    """Which skill a message goes to that begins a task."""
+    skill_of: Callable[[str, pb.SendMessageRequest], str]
+    """Which skill of a tenant's agent a message goes to that begins a task."""
 
     async def __call__(self, call: Admission) -> None:
         if call.rpc in PUBLIC:
@@ -71,12 +71,12 @@ class AccessCheck:
 
     def _question(self, call: Admission) -> AccessQuestion:
         request, scopes = call.request, call.caller.scopes
-        task = task_of(request)
+        task, tenant = task_of(request), call.scope.tenant
         return AccessQuestion(
             operation=call.rpc,
-            skill=self.skill_of(request) if isinstance(request, pb.SendMessageRequest) and not task else "",
+            skill=self.skill_of(tenant, request) if isinstance(request, pb.SendMessageRequest) and not task else "",
             owner=call.caller.owner,
-            tenant=call.scope.tenant,
+            tenant=tenant,
             scopes=None if scopes is None else tuple(sorted(scopes)),
             peer=call.credentials.peer,
             task=task,

@@ -17,12 +17,13 @@ or an object that is called with the `Admission`, reads it, and fills in its par
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Final
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.domain.rights import lacking
 from a2a_server.domain.scope import Scope
 from a2a_server.domain.trace import trace_of
 from a2a_server.ports.authenticator import Authenticator, Caller, Credentials
@@ -64,6 +65,8 @@ class Tenants:
 
     served: frozenset[str] = field(default_factory=frozenset)
     default: str = ""
+    needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The scopes without which a caller may not act in a tenant."""
 
     def __post_init__(self) -> None:
         for name in (*self.served, self.default):
@@ -88,7 +91,8 @@ class Tenants:
         tenant = asked or caller.tenant or self.default
         if not tenant and not self.served:
             return tenant
-        if (caller.tenant and tenant != caller.tenant) or (self.served and tenant not in self.served):
+        foreign = (caller.tenant and tenant != caller.tenant) or (self.served and tenant not in self.served)
+        if foreign or (tenant in self.needs and lacking(caller.scopes, self.needs[tenant])):
             raise A2AError(Reason.PERMISSION_DENIED, "The caller may not act in this tenant.")
         _check_tenant(tenant)
         return tenant
@@ -132,13 +136,24 @@ class Extensions:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class ExtensionsOfTenants:
+    """The same, where each tenant has an agent of its own."""
+
+    declared: Mapping[str, Extensions]
+
+    def __call__(self, call: Admission) -> None:
+        if call.rpc not in PUBLIC:
+            self.declared[call.scope.tenant](call)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRules:
     """What operators may decide about calls in general."""
 
     tenants: Tenants = field(default_factory=Tenants)
     permissions: Permissions = field(default_factory=Permissions)
-    extensions: Extensions = field(default_factory=Extensions)
+    extensions: Step = field(default_factory=Extensions)
     strict_version: bool = False
     """Whether a missing version means 0.3, to the letter (CONF-16)."""
     legacy: bool = True

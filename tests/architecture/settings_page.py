@@ -52,7 +52,7 @@ def _sections() -> Iterator[str]:
             yield CREDENTIALS
             yield _table("such as", credential())
         for table in sources():
-            if section and table.section.startswith(prefix):
+            if table.section.rpartition(".")[0] == section:
                 yield f"## `[[{table.section}]]`\n\n{_escaped(table.about)}\n"
                 yield _table("default", table.entries)
 

@@ -200,7 +200,11 @@ async def at_rest(world: World) -> None:
     """Wait until nothing is left of any call or turn."""
     core, streams, http = world.core, world.pipeline.streams, world.http
     await until(
-        lambda: not (core.live_turns or core.services.log.watched or streams.count or core.services.slots.running)
+        lambda: (
+            not (
+                core.live_turns or core.services.log.watched or streams.count or core.services.agents.root.slots.running
+            )
+        )
     )
     if http is not None:
         await until(lambda: not http.streams.count)

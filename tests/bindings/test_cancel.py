@@ -156,7 +156,7 @@ async def test_a_task_that_waits_for_its_turn_can_be_canceled_and_never_runs(sto
         third = await world.send(say(configuration=NOW))
         assert (await world.get(second.id)).status.state == SUBMITTED
         assert (await cancel(world, second.id)).status.state == CANCELED
-        assert world.core.services.slots.waiting == 1
+        assert world.core.services.agents.root.slots.waiting == 1
         gate.open()
         await world.reaches(third.id, COMPLETED)
         assert [request.task_id for request in agent.requests] == [first.id, third.id]

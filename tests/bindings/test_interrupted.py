@@ -157,7 +157,7 @@ async def test_a_waiting_task_costs_nothing(store: Store, stop: pb.TaskState) ->
         return [thing for thing in gc.get_objects() if str(type(thing).__module__).startswith(rooms)]
 
     async with serving(Actor(act), store=store) as world:
-        world_agent = world.core.services.agent
+        world_agent = world.core.services.agents.root.agent
         assert isinstance(world_agent, Actor)
         await world.send(say())  # then gRPC has its own tasks
         await at_rest(world)

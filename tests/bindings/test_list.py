@@ -12,8 +12,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents import Turn
-from a2a_server.operations.limits import Limits
 from a2a_server.ports.store import Store
+from tests.support.house import Limits
 from tests.support.stage import HandClock, Stage, texts
 from tests.support.world import ByHeader, World, as_user, refused, say, serving
 

@@ -277,7 +277,7 @@ async def test_a_turn_that_waits_does_not_begin_when_its_owner_has_no_room_any_m
         first = asyncio.ensure_future(world.send(say()))
         await gate.reached.wait()
         second = asyncio.ensure_future(world.stub.SendMessage(say("b")))
-        await until(lambda: world.core.services.slots.waiting == 1)
+        await until(lambda: world.core.services.agents.root.slots.waiting == 1)
         commit = store.commit
 
         async def late(write: Any) -> bool:

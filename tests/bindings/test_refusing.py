@@ -88,7 +88,7 @@ async def nothing_remains(world: World) -> None:
     """No task, no turn, no slot, and nobody who reads a log."""
     await at_rest(world)
     assert await total(world) == 0
-    assert (world.core.services.slots.running, world.core.services.slots.waiting) == (0, 0)
+    assert (world.core.services.agents.root.slots.running, world.core.services.agents.root.slots.waiting) == (0, 0)
     assert world.core.services.log.watched == 0
 
 
@@ -230,7 +230,7 @@ async def test_a_refused_turn_gives_its_slot_to_the_next() -> None:
         await picky.gate.reached.wait()
         others = [asyncio.ensure_future(refused(world.stub.SendMessage(say("at once")))) for _ in range(3)]
         async with asyncio.timeout(30):
-            while world.core.services.slots.waiting < 3:  # noqa: ASYNC110 - as the queue fills
+            while world.core.services.agents.root.slots.waiting < 3:  # noqa: ASYNC110 - as the queue fills
                 await asyncio.sleep(0.005)
         assert await total(world) == 0
         picky.gate.open()

@@ -130,7 +130,7 @@ async def test_a_full_queue_refuses_and_leaves_no_trace(store: Store) -> None:
     async with serving(waiting(gate), store=store, limits=bounds) as world:
         for _ in range(3):
             await world.send(say(configuration=NOW))
-        await until(lambda: world.core.services.slots.waiting == 2)
+        await until(lambda: world.core.services.agents.root.slots.waiting == 2)
         for call in (world.stub.SendMessage(say()), world.stream(say())):
             refusal = await refused(call)
             assert (refusal.code, refusal.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
@@ -162,7 +162,7 @@ async def test_an_owner_who_fills_the_queue_keeps_nobody_out(store: Store, _: in
     turns = OneByOne()
     bounds = limits(running_turns=1, waiting_turns=4)
     async with serving(turns.agent, store=store, limits=bounds, authenticator=ByHeader()) as world:
-        slots = world.core.services.slots
+        slots = world.core.services.agents.root.slots
         tasks = await turns.begin(world, "a1", "a2", "a3", "a4", "a5", user="ann")
         await until(lambda: slots.waiting == 4)
         await turned_away(world, "ann", 4)
@@ -191,7 +191,7 @@ async def test_every_version_is_told_that_the_queue_is_full() -> None:
     parts: Any = {"limits": limits(running_turns=1, waiting_turns=1), "authenticator": ByHeader(), "old_http": {}}
     async with draft_serving(turns.agent, **parts) as (world, client):
         await turns.begin(world, "a1", "a2", user="ann")
-        await until(lambda: world.core.services.slots.waiting == 1)
+        await until(lambda: world.core.services.agents.root.slots.waiting == 1)
         old, text = beside(client), BUSY.format(1)
         refusal = await refused(world.old.SendMessage(old_grpc_say(), metadata=as_user("ann")))
         assert (refusal.code.name, refusal.reason, refusal.message) == ("RESOURCE_EXHAUSTED", "OVERLOADED", text)
@@ -219,7 +219,7 @@ async def test_whoever_leaves_the_queue_makes_room(store: Store) -> None:
     bounds = limits(running_turns=1, waiting_turns=2)
     async with serving(waiting(gate), store=store, limits=bounds) as world:
         tasks = [await world.send(say(configuration=NOW)) for _ in range(3)]
-        await until(lambda: world.core.services.slots.waiting == 2)
+        await until(lambda: world.core.services.agents.root.slots.waiting == 2)
         canceled = await world.stub.CancelTask(pb.CancelTaskRequest(id=tasks[2].id))
         assert canceled.status.state == CANCELED
         late = await world.send(say(configuration=NOW))
@@ -235,7 +235,7 @@ async def test_a_full_queue_does_not_refuse_messages_to_running_tasks(store: Sto
     async with serving(waiting(gate), store=store, limits=bounds) as world:
         running = await world.send(say(configuration=NOW))
         await world.send(say(configuration=NOW))
-        await until(lambda: world.core.services.slots.waiting == 1)
+        await until(lambda: world.core.services.agents.root.slots.waiting == 1)
         assert (await world.send(say(task_id=running.id, configuration=NOW))).id == running.id
         gate.open()
         await at_rest(world)
@@ -264,7 +264,7 @@ async def test_a_continued_task_waits_for_a_slot_like_any_other(store: Store) ->
         await world.send(say("long", configuration=NOW))
         await gate.reached.wait()
         again = asyncio.ensure_future(world.send(say("again", task_id=task.id)))
-        await until(lambda: world.core.services.slots.waiting == 1)
+        await until(lambda: world.core.services.agents.root.slots.waiting == 1)
         assert len(agent.requests) == 2
         gate.open()
         await again

@@ -283,7 +283,7 @@ async def test_tasks_that_wait_for_a_slot_are_settled_too(tmp_path: Path) -> Non
         await begun(cast)
         waiting = asyncio.ensure_future(world.send(say(skill="echo")))
         kept = await world.send(say("kept", skill="steps", configuration=SOON))
-        while world.core.services.slots.waiting < 2:  # noqa: ASYNC110 - the server runs in this very loop
+        while world.core.services.agents.root.slots.waiting < 2:  # noqa: ASYNC110 - the server runs in this very loop
             await asyncio.sleep(0)
         await home.drain()
         assert (await waiting).status.message.metadata.fields["reason"].string_value == "SERVER_STOPPED"

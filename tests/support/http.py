@@ -13,8 +13,7 @@ from typing import Any
 import orjson
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from a2a_server.agents import Agent
-from a2a_server.serve import Server, running
+from a2a_server.serve import Agents, Server, running
 from a2a_server.settings import Settings
 from tests.support.house import Limits
 
@@ -142,7 +141,7 @@ def post(path: str, body: bytes = SEND, *fields: str, verb: str = "POST", versio
 
 
 @asynccontextmanager
-async def house(agent: Agent, **settings: Any) -> AsyncIterator[Server]:
+async def house(agent: Agents, **settings: Any) -> AsyncIterator[Server]:
     """A whole server as `a2ad serve` makes it, in memory and on free ports."""
     told = {"store": "memory:", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0", "limits": Limits(drain_grace=0.05)}
     async with running(Settings(**{**told, **settings}), agent) as server:

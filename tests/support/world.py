@@ -20,6 +20,7 @@ from a2a_server.operations.limits import Limits
 from a2a_server.operations.push.push_options import PushOptions
 from a2a_server.operations.retention import Ages
 from a2a_server.operations.rpc.cards import CardBook
+from a2a_server.operations.services import ServedAgents
 from a2a_server.ports.agent import AgentPort, Observer
 from a2a_server.ports.authenticator import Authenticator, Caller, CardSecurity, Credentials
 from a2a_server.ports.clock import Clock
@@ -132,14 +133,14 @@ async def serving(  # noqa: PLR0913 - every part may be replaced
     doors = [("1.0", f"127.0.0.1:{port}"), ("0.3", f"http://127.0.0.1:{port}")]
     interfaces = [pb.AgentInterface(url=url, protocol_binding="GRPC", protocol_version=v) for v, url in doors]
     delivery = delivery or (deliver(Pigeonhole()) if push_notifications else None)
+    limits = limits or Limits(drain_grace=0.05, cancel_grace=5.0)
     cards = CardBook(agent, lambda _: interfaces, authenticator.card, delivery is not None, replay=True)
     core = Core(
-        agent=agent,
+        agents=ServedAgents(cards.served(limits)),
         store=store,
         wakeups=wakeups or LocalWakeups(),
         clock=clock or SystemClock(),
-        cards=cards,
-        limits=limits or Limits(drain_grace=0.05, cancel_grace=5.0),
+        limits=limits,
         observers=observers,
         keep_open_on_input=keep_open_on_input,
         answer_by_reference=answer_by_reference,

@@ -328,7 +328,7 @@ async def test_input_requests_and_answers_by_reference_are_off_until_switched_on
             assert (
                 INPUT_REQUEST_URI in [extension.uri for extension in server.card.capabilities.extensions]
             ) is declared
-            assert server.core.services.input_requests is declared
+            assert server.core.services.agents.root.input_requests is declared
             assert not server.core.services.answer_by_reference
     async with open_server(answer_by_reference=True) as (server, _):
         assert server.core.services.answer_by_reference

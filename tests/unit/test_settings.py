@@ -143,6 +143,7 @@ def test_hashes_never_show() -> None:
     assert "0a0a" not in repr(settings) + str(settings)
 
 
+TWO = [{"tenant": "one"}, {"tenant": "two"}]
 CREDENTIAL = {"owner": "ann", "hash": HASH}
 
 # what is set, where → what is said
@@ -270,6 +271,27 @@ WRONG = [
     ({"tenants": ["north", "v1"]}, '"v1" is a fixed segment of the HTTP routes'),
     ({"default_tenant": "tasks"}, "default_tenant = 'tasks' (flag): \"tasks\" is a fixed segment"),
     ({"tenants": ["a"], "default_tenant": "b"}, "default_tenant = 'b' (flag): must be one of the tenants: a"),
+    ({"agents": TWO, "default_tenant": "b"}, "default_tenant = 'b' (flag): must be one of the tenants: one, two"),
+    ({"agents": [*TWO, {"tenant": "one"}]}, 'several agents have the tenant "one"; each needs one of its own'),
+    ({"agents": [{"tenant": "v1"}]}, "agents.0.tenant = 'v1' (flag): is a fixed segment of the HTTP routes"),
+    ({"agents": [{"agent": "x.py"}]}, "agents.0.tenant"),
+    ({"agents": [{"tenant": "one", "scopes": "a b"}]}, "must be names of scopes"),
+    ({"agents": "one"}, """must be a JSON array such as [{"tenant": "weather", "agent": "weather.py"}]"""),
+    ({"agents": TWO, "agent": "x.py"}, "agent = 'x.py' (flag): is one agent, and [[agents]] are several; choose one"),
+    ({"agents": TWO, "tenants": ["one"]}, "leave it out: the tenants are those of [[agents]]"),
+    ({"directory": "All"}, "directory = 'All' (flag): lists several agents; there are no [[agents]]"),
+    ({"agents": TWO, "directory": "All", "default_tenant": "one"}, "has no effect with `directory`"),
+    ({"agents": [{"tenant": "one", "listed": False}], "directory": "All"}, "would list nobody"),
+    ({"agents": [{"tenant": "one", "listed": False}]}, "agents = 'one' (flag): its card is at the root, and it has"),
+    ({"agents": [{"tenant": "one", "turn_timeout": "nan"}]}, "agents.0.turn_timeout = 'nan' (flag): must be a finite"),
+    (
+        {"agents": TWO, "auth": {"tokens": [{**CREDENTIAL, "tenant": "b"}]}},
+        "callers are bound to tenants that are not among those of [[agents]]",
+    ),
+    (
+        {"agents": [{"tenant": "draft"}], "gateway": {"profiles": ["draft"]}},
+        "/draft is where a tenant is served; choose another path",
+    ),
     (
         {"tenants": ["a"], "auth": {"tokens": [{**CREDENTIAL, "tenant": "b"}]}},
         "auth = ['b'] (auth.tokens: flag): callers are bound",

@@ -35,7 +35,7 @@ class Cluster:
         self._services = services
         self._live_turns = live_turns
         self._recovery = recovery
-        grace = services.limits.cancel_grace
+        grace = max(served.limits.cancel_grace for served in services.agents)
         self.elsewhere = TurnsElsewhere(replicas, services.session, services.log, live_turns, sending.join, grace)
         sending.elsewhere = self.elsewhere
         self._looking: list[asyncio.Task[None]] = []

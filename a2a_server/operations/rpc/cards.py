@@ -9,12 +9,14 @@ from hashlib import sha256
 from a2a_proto import a2a_pb2 as pb
 from a2a_proto import discovery_pb2
 from a2a_server.domain import input_requests
-from a2a_server.domain.media_types import UNDECLARED
+from a2a_server.domain.media_types import UNDECLARED, input_modes
 from a2a_server.domain.rights import EXTENDED_CARD, refuse_rights
 from a2a_server.domain.validation import check_request
 from a2a_server.operations.call import Call
+from a2a_server.operations.limits import Limits
 from a2a_server.operations.log.task_stream import declaration
-from a2a_server.operations.services import Capabilities, ask_agent
+from a2a_server.operations.services import Capabilities, ServedAgent, ServedAgents, ask_agent, no_such_agent
+from a2a_server.operations.turns.registry import Slots
 from a2a_server.ports.agent import AgentPort, HasScopedSkills
 from a2a_server.ports.authenticator import CardSecurity
 from a2a_server.protocol.errors import A2AError, Reason
@@ -36,6 +38,20 @@ class CardBook:
     """Whether agents that do not declare input requests themselves may make some (XTRA-01, EXTN-10)."""
     sign: Callable[[pb.AgentCard], pb.AgentCard] | None = None
     """Adds signatures to a card that is complete (SIGN-06)."""
+
+    def served(self, limits: Limits, slots: Slots | None = None, *, listed: bool = True) -> ServedAgent:
+        """Return the agent with what its card declares. It may share `slots` with others."""
+        card = self.public()
+        return ServedAgent(
+            agent=self.agent,
+            cards=self,
+            card=card,
+            input_requests=any(known.uri == INPUT_REQUEST_URI for known in card.capabilities.extensions),
+            modes=input_modes(self.agent.card),
+            limits=limits,
+            slots=Slots(limits) if slots is None else slots,
+            listed=listed,
+        )
 
     def public(self, tenant: str = "") -> pb.AgentCard:
         """Return the card that anybody may read. If it was requested for a tenant, its interfaces name that tenant."""
@@ -98,13 +114,16 @@ def _show_scopes(card: pb.AgentCard, scopes: Mapping[str, Collection[str]]) -> N
 class GetAgentCard:
     """Discovery: the public card, without credentials."""
 
-    book: CardBook
-    card: pb.AgentCard
-    """The card for clients that name no tenant."""
+    agents: ServedAgents
 
     async def __call__(self, call: Call, request: discovery_pb2.GetAgentCardRequest, /) -> pb.AgentCard:
         del call  # the same for everybody
-        return self.book.public(request.tenant) if request.tenant else self.card
+        if not request.tenant:
+            return self.agents.root.card
+        served = self.agents.of(request.tenant)
+        if not served.listed:
+            raise no_such_agent()
+        return served.cards.public(request.tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +131,16 @@ class GetExtendedAgentCard:
     """The card for an authenticated caller (XCARD-01, XCARD-03)."""
 
     capabilities: Capabilities
-    book: CardBook
+    agents: ServedAgents
 
     async def __call__(self, call: Call, request: pb.GetExtendedAgentCardRequest, /) -> pb.AgentCard:
-        self.capabilities.require_extended_card()
+        self.capabilities.require_extended_card(call)
         check_request(request, request.tenant)
         if not call.caller.authenticated:
             raise A2AError(Reason.UNAUTHENTICATED, "The extended card needs credentials.")
         if not call.caller.extended_card:
             refuse_rights((EXTENDED_CARD,), type(self).__name__)
-        card = self.book.extended(call, request.tenant)
+        card = self.agents.of(call.scope.tenant).cards.extended(call, request.tenant)
         if card is None:
             raise A2AError(Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED, "The extended card is not configured.")
         return card

@@ -32,7 +32,7 @@ class CreateTaskPushNotificationConfig(ConfigOperation):
     """Creates or replaces a config by its id, and stores the client's version with it (PUSH-02, PUSH-03, CONF-36)."""
 
     async def __call__(self, call: Call, request: pb.TaskPushNotificationConfig, /) -> pb.TaskPushNotificationConfig:
-        config_intake = self.capabilities.require_push()
+        config_intake = self.capabilities.require_push(call)
         check_push_create(request)
         config = pb.TaskPushNotificationConfig()
         config.CopyFrom(request)
@@ -59,7 +59,7 @@ class GetTaskPushNotificationConfig(ConfigOperation):
     async def __call__(
         self, call: Call, request: pb.GetTaskPushNotificationConfigRequest, /
     ) -> pb.TaskPushNotificationConfig:
-        self.capabilities.require_push()
+        self.capabilities.require_push(call)
         check_request(request, request.tenant)
         known = may_exist(request.task_id) and may_exist(request.id)
         hook = await self.services.store.get_config(call.scope, request.task_id, request.id) if known else None
@@ -74,7 +74,7 @@ class ListTaskPushNotificationConfigs(ConfigOperation):
     async def __call__(
         self, call: Call, request: pb.ListTaskPushNotificationConfigsRequest, /
     ) -> pb.ListTaskPushNotificationConfigsResponse:
-        self.capabilities.require_push()
+        self.capabilities.require_push(call)
         check_push_list(request)
         secret, size = await self.services.store.secret(), request.page_size or _DEFAULT_PAGE
         task_id, token = request.task_id, request.page_token
@@ -92,7 +92,7 @@ class DeleteTaskPushNotificationConfig(ConfigOperation):
     """Removes a config. It is no error if the config does not exist (PUSH-10)."""
 
     async def __call__(self, call: Call, request: pb.DeleteTaskPushNotificationConfigRequest, /) -> Empty:
-        self.capabilities.require_push()
+        self.capabilities.require_push(call)
         check_request(request, request.tenant)
         known = may_exist(request.task_id)
         if not (known and await self.services.store.delete_config(call.scope, request.task_id, request.id)):

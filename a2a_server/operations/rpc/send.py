@@ -70,7 +70,7 @@ class SendStreamingMessage:
         return TaskStream(self.streams, partial(self._begin, call, request))
 
     async def _begin(self, call: Call, request: pb.SendMessageRequest, stream: TaskStream) -> Entries:
-        self.capabilities.require_streaming()
+        self.capabilities.require_streaming(call)
         plan = self.capabilities.check_send(call, request)
         pending = await self.sending.start(call, request, plan)
         stream.follow(pending.reader, is_answer=pending.answered_by)

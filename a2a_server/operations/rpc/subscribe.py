@@ -32,7 +32,7 @@ class SubscribeToTask:
         return TaskStream(self.streams, partial(self._begin, call, request))
 
     async def _begin(self, call: Call, request: pb.SubscribeToTaskRequest, stream: TaskStream) -> Entries:
-        self.capabilities.require_streaming()
+        self.capabilities.require_streaming(call)
         check_request(request, request.tenant)
         cursor = cursor_of(call.cursor)
         if self.live_turns.draining:

@@ -71,7 +71,7 @@ class LiveTask:
         direct: DirectReply | None = None,
     ) -> None:
         self.services = services
-        self.agent = services.agent_for(writer.scope.tenant)
+        self.served = services.agents.of(writer.scope.tenant)
         self.writer = writer
         self.task_id = writer.task_id
         self.saved = saved
@@ -136,7 +136,7 @@ class LiveTask:
     # -- running the agent
 
     async def _drive(self, on_end: Callable[[LiveTask], None]) -> None:
-        slots, owner, seated = self.services.slots, owner_of(self._current.call.caller), False
+        slots, owner, seated = self.served.slots, owner_of(self._current.call.caller), False
         try:
             if self.confirmed is not None:
                 await self.writer.drain()
@@ -165,7 +165,7 @@ class LiveTask:
     async def _wait_for_slot(self, owner: str) -> bool:
         """Wait for a slot; False if the turn was canceled first."""
         over = asyncio.Event()
-        self._queued = self.services.slots.wait(owner, over.set)
+        self._queued = self.served.slots.wait(owner, over.set)
         await over.wait()
         self._current.new = False  # other tasks may have begun in the context
         if self._queued.canceled:
@@ -217,10 +217,10 @@ class LiveTask:
         elif current.after is None:
             current.after = writer.number
         self._in_agent = True
-        if self.services.limits.turn_timeout:  # most turns end in their first step and need no timer
+        if self.served.limits.turn_timeout:  # most turns end in their first step and need no timer
             asyncio.get_running_loop().call_soon(self._limit_time)
         try:
-            run: Callable[..., Awaitable[object]] = self.agent.run  # an author's own may return anything
+            run: Callable[..., Awaitable[object]] = self.served.agent.run  # an author's own may return anything
             memory = None if current.new else await self.services.store.context(self._context())
             answer = await run(current.begin(writer, self.saved, self.waiting, memory), events)
             if answer is not None and (fault := never_run(answer)):
@@ -249,7 +249,7 @@ class LiveTask:
 
     def _limit_time(self) -> None:
         if self._in_agent and self._timer is None:
-            limit = self.services.limits.turn_timeout
+            limit = self.served.limits.turn_timeout
             self._timer = asyncio.get_running_loop().call_later(limit, self._expire, limit)
 
     def _absorb_cancel(self) -> None:
@@ -341,7 +341,7 @@ class LiveTask:
         try:
             if self._task is not None and self._refused is not None and not self.over:
                 ends = (self._task, self._refused)
-                await asyncio.wait(ends, timeout=self.services.limits.cancel_grace, return_when=FIRST_COMPLETED)
+                await asyncio.wait(ends, timeout=self.served.limits.cancel_grace, return_when=FIRST_COMPLETED)
             return self.over
         finally:
             self._cancels -= 1
@@ -360,7 +360,7 @@ class LiveTask:
 
     def _interrupt(self) -> None:
         if self._queued is not None:
-            self.services.slots.leave(self._queued)
+            self.served.slots.leave(self._queued)
         if self._in_agent and self._task is not None:
             self._task.cancel()
 
@@ -385,7 +385,7 @@ class LiveTask:
         """
         if self.writer.state in TERMINAL:
             pass  # everything is queued for the store already
-        elif self.exists and plan_of(self.agent, self._current.request, self.saved).restartable:
+        elif self.exists and plan_of(self.served.agent, self._current.request, self.saved).restartable:
             self._handing_over = True
             self.writer.close(shutting_down())
         elif self.writer.state in STOPPING:

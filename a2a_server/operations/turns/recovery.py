@@ -9,7 +9,7 @@ import structlog
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.domain.input_requests import request_in
-from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED
+from a2a_server.domain.lifecycle import ACTIVE, AUTH, INTERRUPTED, TERMINAL
 from a2a_server.operations.services import Services, plan_of
 from a2a_server.operations.turns.exchange import TurnInput, recovered
 from a2a_server.operations.turns.idle_tasks import IdleTask
@@ -74,8 +74,10 @@ class Recovery:
         first, waiting = messages[0], messages[1:]
         for message in waiting:
             message.rerun, message.after = False, None
-        state, agent = record.task.status.state, self._services.agent_for(claimed.scope.tenant)
-        if state in _AT_WORK and plan_of(agent, first.request, record.state).restartable:
+        state, served = record.task.status.state, self._services.agents.find(claimed.scope.tenant)
+        if served is None:
+            await self._leave(claimed, record, first)
+        elif state in _AT_WORK and plan_of(served.agent, first.request, record.state).restartable:
             await self._rerun(claimed, record, messages)
         elif state in INTERRUPTED and waiting:
             await self._go_on(claimed, record, waiting)
@@ -83,6 +85,14 @@ class Recovery:
             await self._fail(claimed, record, first)
         else:
             await IdleTask(self._services, claimed.scope, record).end(claimed.turns)
+
+    async def _leave(self, claimed: Claimed, record: StoredTask, first: TurnInput) -> None:
+        """Settle a task whose agent is not served any more. No other agent may go on with it."""
+        logger.warning("recovery.no_agent", task_id=claimed.task_id, tenant=claimed.scope.tenant)
+        if record.task.status.state in TERMINAL:
+            await IdleTask(self._services, claimed.scope, record).end(claimed.turns)
+        else:
+            await self._fail(claimed, record, first)
 
     async def _go_on(self, claimed: Claimed, record: StoredTask, messages: list[TurnInput]) -> None:
         """Continue a task whose turn had asked a question. The next message is the answer; its turn has not begun."""
@@ -101,7 +111,7 @@ class Recovery:
         logger.info("task.rerun", task_id=claimed.task_id)
         first, *waiting = [message for message in messages if message.number not in lost]
         live = LiveTask(self._services, self._services.writer(claimed.scope, record), first, saved=record.state)
-        live.require_scopes(plan_of(self._services.agent_for(claimed.scope.tenant), first.request, record.state))
+        live.require_scopes(plan_of(live.served.agent, first.request, record.state))
         for message in (first, *waiting):
             message.references = await visible_references(self._services, message.call, message.request.message)
         for message in waiting:

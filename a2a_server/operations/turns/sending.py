@@ -100,7 +100,7 @@ class Sending:
         services, call, said = self._services, message.call, message.request.message
         if plan.scopes:  # checked before, unless the message might have been for an existing task
             call.caller.require(plan.scopes, plan.subject)
-        services.slots.check(call.caller)
+        services.agents.of(call.scope.tenant).slots.check(call.caller)
         tentative = plan.direct or plan.may_refuse
         await services.quotas.check_new(call, certain=not tentative)
         accepted = services.limits.accept_unknown_contexts or not said.context_id
@@ -181,10 +181,11 @@ class Sending:
 
     async def _resume(self, record: StoredTask, message: TurnInput, once: Receipt | None) -> PendingSend:
         services = self._services
-        plan = plan_of(services.agent_for(message.call.scope.tenant), message.request, record.state)
+        served = services.agents.of(message.call.scope.tenant)
+        plan = plan_of(served.agent, message.request, record.state)
         if plan.scopes:
             message.call.caller.require(plan.scopes, plan.subject)
-        services.slots.check(message.call.caller)
+        served.slots.check(message.call.caller)
         check_answer(record.task.status, message.request.message)
         writer = services.writer(message.call.scope, record)
         if plan.may_refuse:

@@ -112,7 +112,7 @@ class TurnEvents:
     def _check_status(self, update: pb.TaskStatusUpdateEvent, status: pb.TaskStatus) -> None:
         if status.HasField("message"):
             self._check_role(status.message)
-            if INPUT_REQUEST_URI in status.message.extensions and not self._live.services.input_requests:
+            if INPUT_REQUEST_URI in status.message.extensions and not self._live.served.input_requests:
                 raise InvalidAgentResponse(UNDECLARED)
         elif status.state in MOVES and not update.HasField("metadata"):
             return  # the usual case: nothing in it can be wrong

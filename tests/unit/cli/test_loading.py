@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.cli.configuration import Unusable
-from a2a_server.cli.loading import load_agent
+from a2a_server.cli.configuration import Unusable, named, settings_from
+from a2a_server.cli.loading import load_agent, load_agents
+from a2a_server.settings import Settings
 
 AGENT = """
 from a2a_server.agents import Agent
@@ -183,3 +184,42 @@ def test_a_factory_may_make_an_agent() -> None:
 )
 def test_what_makes_no_executor_is_told_why(more: str, spec: str, said: str) -> None:
     assert fault(EXECUTOR + more, spec).startswith(said)
+
+
+# -- several agents
+
+
+@pytest.mark.req("DOOR-06")
+def test_a_tenant_is_named_after_the_variable_or_after_the_file_or_module() -> None:
+    told = named(
+        ["a/sea.py", "b/land.py:agent", "crew.py:cook", "town.people", "town.agents:agent", "x.py:all.of.them"]
+    )
+    assert [table["tenant"] for table in told["agents"]] == ["sea", "land", "cook", "people", "agents", "them"]
+    assert [table["agent"] for table in told["agents"]][:3] == ["a/sea.py", "b/land.py:agent", "crew.py:cook"]
+    with pytest.raises(Unusable, match=r"'a/sea.py' and 'b.sea' would both be the tenant 'sea'"):
+        named(["a/sea.py", "b.sea"])
+
+
+@pytest.mark.req("DOOR-06")
+def test_agents_on_the_command_line_replace_those_of_the_file() -> None:
+    Path("a2ad.toml").write_text(
+        'directory = "All"\n[[agents]]\ntenant = "one"\nagent = "one.py"\n[[agents]]\ntenant = "two"\n', "utf-8"
+    )
+    assert [table.tenant for table in settings_from(named([]), None).settings.agents] == ["one", "two"]
+    alone = settings_from(named(["x.py"]), None).settings
+    assert (alone.agent, alone.agents, alone.directory) == ("x.py", (), "")
+    several = settings_from(named(["x.py", "y.py"]), None).settings
+    assert ([table.tenant for table in several.agents], several.directory) == (["x", "y"], "All")
+
+
+@pytest.mark.req("DOOR-06")
+def test_an_agent_that_cannot_be_loaded_is_named() -> None:
+    Path("ag.py").write_text(AGENT + SKILL, "utf-8")
+    Path("a2ad.toml").write_text('[[agents]]\ntenant = "one"\nagent = "ag"\n[[agents]]\ntenant = "two"\n', "utf-8")
+    with pytest.raises(Unusable, match=r"agents.1.agent: is missing; name it as MODULE:NAME"):
+        load_agents(settings_from({}, None).settings)
+    with pytest.raises(Unusable, match=r"agents.1 \(tenant 'b'\): agent = 'ag:b': ag .* has no 'b'"):
+        load_agents(settings_from(named(["ag", "ag:b"]), None).settings)
+    both = load_agents(Settings(agents=[{"tenant": tenant, "agent": "ag"} for tenant in ("one", "two")]))
+    assert isinstance(both, dict)
+    assert both["one"] is both["two"]
