@@ -21,10 +21,11 @@ from a2a.server.events import EventQueue
 from a2a.utils import errors as sdk
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.foreign import made_card
+from a2a_server.domain.lifecycle import INTERRUPTED, TERMINAL
 from a2a_server.ports.agent import Outlet, Plan, Refusal, TurnRequest
 from a2a_server.ports.authenticator import Caller
 from a2a_server.protocol.errors import Reason, Violation
-from a2a_server.protocol.names import TEXT
 
 logger = structlog.get_logger()
 
@@ -72,7 +73,7 @@ class ExecutorAgent:
 
     async def run(self, request: TurnRequest, outlet: Outlet) -> None:
         begun = request.number > 1
-        context, events = _context(request, request.task if begun else None), Events(request, outlet, begun=begun)
+        context, events = _context(request, _waiting(request) if begun else None), Events(request, outlet, begun=begun)
         work = asyncio.create_task(self._executor.execute(context, events))
         while not work.done():
             try:
@@ -91,7 +92,7 @@ class ExecutorAgent:
 
     async def _cancel(self, context: RequestContext, events: Events) -> bool:
         """Let the executor end the task; False if it does not want to."""
-        context.current_task = context.current_task or events.task
+        context.current_task = events.task
         try:
             await self._executor.cancel(context, events)
         except Exception as error:  # noqa: BLE001 - many say with one that they cannot be canceled
@@ -146,6 +147,10 @@ class Events(EventQueue):
     def _status(self, event: pb.TaskStatusUpdateEvent) -> None:
         working, self._working = self._working, False
         status = event.status
+        if status.state in INTERRUPTED:
+            self._outlet.save(pb.TaskStatus(state=status.state).SerializeToString())
+        elif self._request.state and status.state in TERMINAL:
+            self._outlet.save(b"")
         bare = not status.HasField("message") and not event.HasField("metadata")
         if not (working and bare and status.state == pb.TASK_STATE_WORKING):
             self._emit(pb.StreamResponse(status_update=event))
@@ -168,6 +173,18 @@ class _Caller(User):
     @property
     def user_name(self) -> str:
         return self._caller.owner if self._caller.authenticated else ""
+
+
+def _waiting(request: TurnRequest) -> pb.Task:
+    """The task as it waited for this message: executors look at its state to know what they have asked."""
+    task = pb.Task()
+    task.CopyFrom(request.task)
+    task.history.pop()
+    if request.state:
+        task.status.MergeFromString(request.state)
+        if task.history and task.history[-1].role == pb.ROLE_AGENT:
+            task.status.message.CopyFrom(task.history.pop())
+    return task
 
 
 def _context(request: TurnRequest, task: Any) -> RequestContext:  # noqa: ANN401 - as above
@@ -204,15 +221,4 @@ def card_of(executor: AgentExecutor, beside: Mapping[str, object]) -> pb.AgentCa
             return found[0]
     kind = type(executor)
     name = kind.__name__.removesuffix("Executor").removesuffix("Agent") or kind.__name__
-    told = (kind.__doc__ and inspect.getdoc(kind)) or name
-    about = told.partition("\n\n")[0]
-    skill = pb.AgentSkill(id="default", name=name, description=about, tags=["agent"])
-    return pb.AgentCard(
-        name=name,
-        description=about,
-        version="1.0.0",
-        capabilities=pb.AgentCapabilities(streaming=True),
-        default_input_modes=[TEXT],
-        default_output_modes=[TEXT],
-        skills=[skill],
-    )
+    return made_card(name, inspect.getdoc(kind) if kind.__doc__ else None)

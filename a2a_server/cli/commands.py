@@ -24,6 +24,7 @@ from a2a_server.cli.copying import copy
 from a2a_server.cli.credentials import token
 from a2a_server.cli.database import db
 from a2a_server.cli.keys import keys
+from a2a_server.cli.project import init
 from a2a_server.cli.push import push
 from a2a_server.cli.schema import status, upgrade
 from a2a_server.cli.shards import shards
@@ -51,6 +52,7 @@ PROCESS = options(
 
 @main.command()
 @click.argument("agents", nargs=-1, metavar="[MODULE:AGENT]...")
+@click.option("--exec", "program", metavar="PROGRAM", help="Serve a program with its arguments: one process per turn.")
 @setting("--grpc", "grpc", "HOST:PORT", "Where the gRPC door listens.  [default: 127.0.0.1:50051]")
 @setting("--http", "http", "HOST:PORT", "Where the HTTP door listens; none = no HTTP door.  [default: 127.0.0.1:8080]")
 @setting(
@@ -62,8 +64,10 @@ PROCESS = options(
 @setting("--workers", "workers", "N", "How many processes serve; more than one need PostgreSQL.  [default: 1]")
 @setting("--public-grpc", "public_grpc", "HOST:PORT", "Where clients reach the gRPC door, for the agent card.")
 @setting("--public-url", "public_url", "URL", "Where clients reach the HTTP door, for the agent card.")
+@setting("--card", "card.file", "PATH", "JSON file with the card of an agent that has none, such as an executor.")
+@click.option("--reload", is_flag=True, help="For development: restart when the agent's code changes.")
 @PROCESS
-def serve(*, config: str | None, agents: tuple[str, ...], **flags: Any) -> None:  # noqa: ANN401 - the options
+def serve(*, config: str | None, agents: tuple[str, ...], program: str | None, reload: bool, **flags: Any) -> None:  # noqa: ANN401 - the options
     """Serve an agent, or several, until SIGTERM or Ctrl-C.
 
     MODULE is the name of a module, or a path such as examples/echo.py. AGENT is a variable in it; the default is
@@ -71,32 +75,48 @@ def serve(*, config: str | None, agents: tuple[str, ...], **flags: Any) -> None:
     is `agent` as the module; the first one also serves calls without a tenant.
 
     The first signal lets running turns finish, the second one stops at once. With several workers, SIGHUP replaces them
-    in turn, so that they read settings and agent anew.
+    in turn, so that they read settings and agent anew. With --reload a change of a Python file beside the agent, or in
+    its package, does so.
 
     \b
     a2ad serve
     a2ad serve examples/echo.py --store memory:
     a2ad serve my_package.agents:concierge --grpc 127.0.0.1:9000
     a2ad serve weather.py travel.py
+    a2ad serve --exec "./summarise.sh --short"
     """  # noqa: D301 - click wants the character
     from a2a_server.cli.log_output import log_faults, log_output  # noqa: PLC0415 - takes a while; --help should not
     from a2a_server.cli.worker import Assignment, Link  # noqa: PLC0415 - as above
 
+    if program is not None:
+        if agents:
+            raise click.UsageError("give MODULE:AGENT or --exec, not both")
+        agents = (f"exec:{program}",)
     flags |= named(agents)
-    given = Assignment.taken()
-    link = None if given is None else Link(given)
+    if (given := Assignment.taken()) is not None:
+        from a2a_server.cli.process import run  # noqa: PLC0415 - a worker that waits has imported it by then
+
+        link = Link(given)
+        link.wait_to_load()
+        settings = given.applied_to(settings_from(flags, config, tell=log_faults).settings)
+        with log_output(settings.log, worker=given.number):
+            run(settings, link)
+        return
+
     settings = settings_from(flags, config, tell=log_faults).settings
-    if given is not None:
-        settings = given.applied_to(settings)
-    with log_output(settings.log, worker=0 if given is None else given.number):
-        if given is None and settings.workers > 1:
-            from a2a_server.cli.supervisor import supervise  # noqa: PLC0415 - as above
+    with log_output(settings.log):
+        if reload:
+            from a2a_server.cli.reloading import serve_reloading  # noqa: PLC0415 - as above
 
-            supervise(settings, lambda: settings_from(flags, config).settings)
-            return
-        from a2a_server.cli.process import run  # noqa: PLC0415 - as above
+            serve_reloading(settings, lambda: settings_from(flags, config).settings)
+        elif settings.workers > 1:
+            from a2a_server.cli.supervisor import Supervisor, supervise  # noqa: PLC0415 - as above
 
-        run(settings, link)
+            supervise(settings, lambda: settings_from(flags, config).settings, Supervisor)
+        else:
+            from a2a_server.cli.process import run  # noqa: PLC0415 - as above
+
+            run(settings)
 
 
 @main.command()
@@ -197,5 +217,6 @@ main.add_command(keys)
 for command in (status, upgrade, copy, shards):
     db.add_command(command)
 main.add_command(db)
+main.add_command(init)
 main.add_command(push)
 main.add_command(token)

@@ -10,11 +10,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.program import ProgramAgent
+from a2a_server.agents.recognition import EXECUTORS, OpenedAgent, foreign_types, recognised
 from a2a_server.cli.configuration import Unusable
 from a2a_server.ports.agent import AgentPort
 from a2a_server.serve import Agents, read_card
@@ -22,6 +25,8 @@ from a2a_server.settings import Settings
 from a2a_server.settings.agents import AgentTable
 
 DEFAULT_NAME = "agent"
+PROGRAM = "exec:"
+"""What precedes the command line of a program that is served."""
 NEEDED = ("card", "extended_card", "check", "plan", "run")
 
 _SHOWN = 2
@@ -33,12 +38,16 @@ _NOT_THEIRS = (
 """How file names begin that are not the author's: this package, also compiled, and Python's import machinery."""
 
 
-def load_agent(spec: str, card: pb.AgentCard | None = None) -> AgentPort:
+def load_agent(spec: str, card: pb.AgentCard | None = None) -> AgentPort | OpenedAgent:
     """Import `module [":" name]` or `path.py [":" name]`; the working directory comes first on the path.
 
-    What is found is an agent, an `AgentExecutor` of the official SDK, its class, or a function that makes one of them.
-    `card` is for executors, which have none of their own.
+    `exec:PROGRAM ARGS` is a program that is run for each message.
+    What is found is an agent, one of another library, a class of executors, or a function that makes one of them. An
+    async context manager makes it when the server starts.
+    `card` is for agents of other libraries, which have none of their own.
     """
+    if spec.startswith(PROGRAM):
+        return _program(spec, card)
     place, _, name = spec.partition(":")
     if not place:
         raise Unusable(f"agent = {spec!r}: must be MODULE:AGENT or path/to/file.py:AGENT")
@@ -50,8 +59,10 @@ def load_agent(spec: str, card: pb.AgentCard | None = None) -> AgentPort:
     if found is None:
         raise Unusable(f"agent = {spec!r}: {module.__name__} ({module.__file__}) has no {name!r}")
     found = _made(found, spec)
-    if isinstance(found, _executors()):
-        return _served(found, module, card)
+    if foreign := _foreign(found, module, card, spec):
+        return foreign
+    if isinstance(found, AbstractAsyncContextManager):
+        return OpenedAgent(found, vars(module), card)
     try:
         lacking = [needed for needed in NEEDED if not hasattr(found, needed)]
     except Exception as error:  # their card is a property
@@ -65,15 +76,16 @@ def load_agent(spec: str, card: pb.AgentCard | None = None) -> AgentPort:
     return cast("AgentPort", found)
 
 
-def _executors() -> tuple[type, ...]:
-    """The SDK's class of executors. A module that has one has imported it."""
-    sdk = sys.modules.get("a2a.server.agent_execution")
-    return () if sdk is None else (sdk.AgentExecutor,)
+def _program(spec: str, card: pb.AgentCard | None) -> AgentPort:
+    try:
+        return ProgramAgent(spec.removeprefix(PROGRAM), card)
+    except ValueError as error:
+        raise Unusable(f"agent = {spec!r}: {error}") from None
 
 
 def _unnamed(module: ModuleType) -> str:
-    """What is served when only a module was named: `agent`, or the only executor that it has."""
-    if not hasattr(module, DEFAULT_NAME) and (kinds := _executors()):
+    """What is served when only a module was named: `agent`, or the only agent of another library that it has."""
+    if not hasattr(module, DEFAULT_NAME) and (kinds := foreign_types()):
         own = {name: value for name, value in vars(module).items() if isinstance(value, kinds)}
         own = own or {name: value for name, value in vars(module).items() if _is_executor(value, module)}
         if len(own) == 1:
@@ -83,12 +95,12 @@ def _unnamed(module: ModuleType) -> str:
 
 def _is_executor(value: object, module: ModuleType) -> bool:
     """Whether it is a class of executors that the module defines."""
-    return isinstance(value, type) and issubclass(value, _executors()) and value.__module__ == module.__name__
+    return isinstance(value, type) and issubclass(value, EXECUTORS.agent_type) and value.__module__ == module.__name__
 
 
 def _made(found: object, spec: str) -> object:
     """Call a class of executors, or a function that makes an agent or an executor."""
-    if not (inspect.isfunction(found) or (isinstance(found, type) and issubclass(found, _executors()))):
+    if not (inspect.isfunction(found) or (isinstance(found, type) and issubclass(found, EXECUTORS.agent_type))):
         return found
     if needs := ", ".join(_needs(found)):
         raise Unusable(f"agent = {spec!r}: {found.__name__}({needs}) needs arguments; name a function that gives them")
@@ -98,10 +110,12 @@ def _made(found: object, spec: str) -> object:
         raise Unusable(f"agent = {spec!r}{own_fault(error)}") from error
 
 
-def _served(executor: object, module: ModuleType, card: pb.AgentCard | None) -> AgentPort:
-    from a2a_server.agents.executor import ExecutorAgent, card_of  # noqa: PLC0415 - needs the SDK
-
-    return ExecutorAgent(cast("Any", executor), card or card_of(cast("Any", executor), vars(module)))
+def _foreign(found: object, module: ModuleType, card: pb.AgentCard | None, spec: str) -> AgentPort | None:
+    """The agent that serves what another library has made, if it is that."""
+    try:
+        return recognised(found, vars(module), card)
+    except (ImportError, ValueError) as error:
+        raise Unusable(f"agent = {spec!r}: {error}") from None
 
 
 def _needs(kind: Callable[..., object]) -> Iterator[str]:
@@ -163,7 +177,7 @@ def load_agents(settings: Settings) -> Agents:
     return {table.tenant: _of_table(number, table) for number, table in enumerate(settings.agents)}
 
 
-def _of_table(number: int, table: AgentTable) -> AgentPort:
+def _of_table(number: int, table: AgentTable) -> AgentPort | OpenedAgent:
     place = f"agents.{number}"
     if not table.agent:
         raise Unusable(f"{place}.agent: is missing; name it as MODULE:NAME or path/to/file.py:NAME")
@@ -173,5 +187,5 @@ def _of_table(number: int, table: AgentTable) -> AgentPort:
         raise Unusable(f"{place} (tenant {table.tenant!r}): {error.message}") from error
 
 
-def _loaded(spec: str, card: str, setting: str) -> AgentPort:
+def _loaded(spec: str, card: str, setting: str) -> AgentPort | OpenedAgent:
     return load_agent(spec, read_card(card, setting) if card else None)

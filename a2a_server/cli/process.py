@@ -56,6 +56,8 @@ def run(settings: Settings, link: Link | None = None) -> None:
         agent = load_agents(settings)
     except UNUSABLE as error:
         raise Failed(str(error)) from None
+    if link is not None:
+        link.wait_to_begin()
     process = running(settings, agent, reread=reread, worker=0 if link is None else link.number)
     serve = partial(_announce, settings, welcome) if link is None else partial(_work, settings, link)
     _run(process, serve, settings, reread)

@@ -6,13 +6,13 @@
 4. At SIGHUP each worker is replaced in turn: the new one serves before the old one lets its clients go.
 5. At SIGTERM or SIGINT all workers drain at the same time. A second signal kills them.
 
-A worker is the same command in a new process, with an `Assignment` in its environment.
+A worker is the same command in a new process, with an `Assignment` in its environment. `reloading.py` has a
+supervisor for one worker whose code changes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import signal
@@ -21,37 +21,35 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 import structlog
 
-from a2a_server.cli.worker import LEAVE, OVERTIME, STOP, Assignment, leaving_seconds
+from a2a_server.cli.worker import BEGIN, LEAVE, LOAD, STOP, Assignment, Worker, leaving_seconds
 from a2a_server.settings import Settings
 from a2a_server.transport.address import Address, StartError
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 """Seconds until a worker is replaced: at first, and at most."""
+AT_ONCE = LOAD, BEGIN
 _STEADY = 30.0
 """After so many seconds of work the next pause is the first one again."""
-_MARGIN = 3.0
-"""How many seconds later than it should a worker may end before it is killed."""
 
 log = structlog.get_logger(__name__)
 
 
-def supervise(settings: Settings, read: Callable[[], Settings]) -> None:
+def supervise(settings: Settings, read: Callable[[], Settings], kind: type[Supervisor]) -> None:
     """Run workers until a signal comes. `read` reads the settings anew."""
     if sys.platform != "linux":
-        raise click.ClickException(f"workers = {settings.workers}: only Linux spreads connections over processes")
+        raise click.ClickException(f"{kind.option}: only Linux shares ports among processes as this needs it")
     with ExitStack() as stack:
         try:
             at = {door: _reserved(door, text, stack) for door, text in _places(settings).items()}
         except StartError as error:
             raise click.ClickException(str(error)) from None
         try:
-            status = asyncio.run(Supervisor(settings, at, read).run())
+            status = asyncio.run(kind(settings, at, read).run())
         except OSError as error:
             raise click.ClickException(f"no worker can be started: {error.strerror}") from None
     if status:
@@ -70,47 +68,12 @@ def _reserved(door: str, text: str, stack: ExitStack) -> str:
     return str(Address(at.host, stack.enter_context(at.reserve(door)).getsockname()[1]))
 
 
-@dataclass(slots=True, eq=False)
-class Worker:
-    """A process that serves, or is about to."""
-
-    number: int
-    process: asyncio.subprocess.Process
-    line: asyncio.StreamWriter
-    settings: Settings
-    """As they were when it started."""
-    began: float
-    greeting: asyncio.Future[str | None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    """What it said when it was ready; None = it ended before."""
-
-    def tell(self, word: str) -> None:
-        self.line.write(f"{word}\n".encode())
-
-    async def ends_within(self, seconds: float) -> None:
-        """Wait for its end, and kill it if that does not come."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.process.wait()
-        except TimeoutError:
-            log.warning("worker.killed", worker=self.number, pid=self.process.pid, why="it did not end in time")
-            self.kill()
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self.process.kill()
-
-    @property
-    def drain_seconds(self) -> float:
-        return self.settings.limits.drain_grace + OVERTIME + _MARGIN
-
-    @property
-    def end(self) -> str:
-        status = self.process.returncode or 0
-        return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-
-
 class Supervisor:
     """The workers of one machine."""
+
+    option = "--workers"
+    develops = False
+    """Whether the agent's code may change at any moment."""
 
     def __init__(self, settings: Settings, at: Mapping[str, str], read: Callable[[], Settings]) -> None:
         self._settings = settings
@@ -136,12 +99,12 @@ class Supervisor:
         for end in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(end, self._on_stop, end)
         loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
-        first = self._workers[1] = await self._start(1)
+        first = self._workers[1] = await self._start(1, *AT_ONCE)
         greeting = await first.greeting
         if greeting is None:
             return 0 if self._stop.is_set() else max(await first.process.wait(), 1)
         for number in range(2, self._settings.workers + 1):
-            self._workers[number] = await self._start(number)
+            self._workers[number] = await self._start(number, *AT_ONCE)
         await asyncio.wait([worker.greeting for worker in self._workers.values()])
         if greeting and not self._stop.is_set():
             click.echo(greeting)
@@ -176,23 +139,28 @@ class Supervisor:
         await asyncio.gather(*self._watches, return_exceptions=True)
         return int(any(worker.process.returncode not in (0, -signal.SIGTERM) for worker in alive))
 
-    async def _start(self, number: int) -> Worker:
+    async def _start(self, number: int, *words: str) -> Worker:
+        """Start a worker, and tell it what it may do by itself."""
         ours, theirs = socket.socketpair()
         with theirs:
-            given = Assignment(number=number, **self._at, descriptor=theirs.fileno())
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *sys.orig_argv[1:],
-                stdin=asyncio.subprocess.DEVNULL,
-                env={**os.environ, **given.environment()},
-                pass_fds=[given.descriptor],
-                start_new_session=True,  # Ctrl-C is for the supervisor alone
-            )
-        reader, line = await asyncio.open_connection(sock=ours)
+            reader, line = await asyncio.open_connection(sock=ours)
+            given = Assignment(number=number, **self._at, descriptor=theirs.fileno(), develops=self.develops)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *sys.orig_argv[1:],
+                    stdin=asyncio.subprocess.DEVNULL,
+                    env={**os.environ, **given.environment()},
+                    pass_fds=[given.descriptor],
+                    start_new_session=True,  # Ctrl-C is for the supervisor alone
+                )
+            except (OSError, asyncio.CancelledError):  # asyncio has ended the process
+                line.close()
+                raise
         worker = Worker(number, process, line, self._settings, asyncio.get_running_loop().time())
         self._alive.add(worker)
-        if self._stop.is_set():
-            worker.tell(STOP)
+        for word in [STOP] if self._stop.is_set() else words:
+            worker.tell(word)
         watch = asyncio.create_task(self._watch(worker, reader), name=f"worker {number}")
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
@@ -200,18 +168,13 @@ class Supervisor:
 
     async def _watch(self, worker: Worker, reader: asyncio.StreamReader) -> None:
         """Follow a worker to its end, and replace it then, unless that was asked for."""
-        told = b""
-        with suppress(OSError):
-            told = await reader.readline()
-        if told:
+        await worker.listen(reader)
+        if worker.greeting.done():
             self._serves = True
-            worker.greeting.set_result(json.loads(told))
             log.info("worker.started", worker=worker.number, pid=worker.process.pid)
         await worker.process.wait()
         self._alive.discard(worker)
-        worker.line.close()
-        if not worker.greeting.done():
-            worker.greeting.set_result(None)
+        worker.has_ended()
         if self._serves and self._is_missed(worker):
             await self._replace(worker)
 
@@ -229,10 +192,15 @@ class Supervisor:
             if not self._is_missed(ended):
                 return
             try:
-                self._workers[number] = await self._start(number)
+                new = await self._start(number, *AT_ONCE)
             except OSError as error:
                 log.error("worker.not_started", worker=number, why=error.strerror)  # noqa: TRY400 - the reason is enough
                 self._ends[number] += 1
+                continue
+            if self._is_missed(ended):
+                self._workers[number] = new
+            else:
+                new.tell(STOP)  # a reload was quicker
 
     def _is_missed(self, ended: Worker) -> bool:
         """Whether it should still be there."""
@@ -249,15 +217,19 @@ class Supervisor:
             except OSError as error:
                 log.error("workers.not_reloaded", why=error.strerror)  # noqa: TRY400 - as above
 
-    async def _reload(self) -> None:
-        """Replace all workers in turn. What is wrong with new settings shows before any old worker leaves."""
+    def _reread(self) -> Settings:
         settings = self._read()
         if _places(settings) != self._asked:
             raise click.ClickException("grpc and http cannot change while workers share the ports; start again instead")
         log.info("workers.reloading", workers=settings.workers)
+        return settings
+
+    async def _reload(self) -> None:
+        """Replace all workers in turn. What is wrong with new settings shows before any old worker leaves."""
+        settings = self._reread()
         before, self._settings = self._settings, settings
         for number in range(1, settings.workers + 1):
-            new = await self._start(number)
+            new = await self._start(number, *AT_ONCE)
             if await new.greeting is None:
                 if number == 1:
                     self._settings = before

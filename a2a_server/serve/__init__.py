@@ -24,6 +24,7 @@ from grpc.aio import ServerInterceptor
 
 from a2a_gateway.cards.card_file import read_card
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.recognition import recognised
 from a2a_server.operations.core import Core
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.ports.authenticator import CardSecurity
@@ -31,7 +32,7 @@ from a2a_server.ports.journal import Audit
 from a2a_server.ports.store import Store
 from a2a_server.ports.wakeups import Wakeups
 from a2a_server.serve import start_warnings
-from a2a_server.serve.agents import AgentLives, Agents, served_agents_of
+from a2a_server.serve.agents import AgentLives, Agents, LivingAgents, served_agents_of
 from a2a_server.serve.authentication import authenticator_of
 from a2a_server.serve.calling import calling
 from a2a_server.serve.doors import LAST_ITEMS, Doors, base_of, interfaces_at, issuer_of, keep_tls
@@ -59,7 +60,7 @@ from a2a_server.transport.open_streams import OpenStreams
 from a2a_server.transport.pipeline import Pipeline, Step
 from a2a_server.transport.steps import standard
 
-__all__ = ["UNUSABLE", "Agents", "Server", "read_card", "relaying", "running"]
+__all__ = ["UNUSABLE", "Agents", "Server", "read_card", "recognised", "relaying", "running"]
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -178,7 +179,7 @@ async def running(  # noqa: PLR0913 - what an embedding program may set, by keyw
 
 def core_of(  # noqa: PLR0913, PLR0917 - what a server has by now
     settings: Settings,
-    agents: Agents,
+    agents: LivingAgents,
     store: Store,
     wakeups: Wakeups,
     doors: Doors,

@@ -12,7 +12,7 @@ from a2a_server.operations.limits import Limits
 from a2a_server.operations.rpc.cards import CardBook
 from a2a_server.operations.services import ServedAgent, ServedAgents
 from a2a_server.operations.turns.registry import Slots
-from a2a_server.ports.agent import AgentPort, Outlet, Plan, TurnRequest, UnsupportedOperation
+from a2a_server.ports.agent import AgentPort, HasLifespan, Outlet, Plan, TurnRequest, UnsupportedOperation
 from a2a_server.ports.authenticator import Caller, CardSecurity
 from a2a_server.protocol.errors import Violation
 from a2a_server.protocol.names import TEXT
@@ -20,8 +20,10 @@ from a2a_server.serve.lifespan import AgentLife
 from a2a_server.settings import Settings
 from a2a_server.settings.agents import AgentTable
 
-Agents = AgentPort | Mapping[str, AgentPort]
+Agents = AgentPort | HasLifespan | Mapping[str, AgentPort | HasLifespan]
 """One agent for all tenants, or several by their tenants."""
+LivingAgents = AgentPort | Mapping[str, AgentPort]
+"""The same, with what their lifespans yield."""
 MakeCards = Callable[..., CardBook]
 """Called with an agent, and by keyword with what differs from agent to agent."""
 
@@ -35,13 +37,13 @@ class AgentLives:
         self._stack = stack
         self._lives: list[AgentLife] = []
 
-    async def open(self, agents: Agents) -> Agents:
+    async def open(self, agents: Agents) -> LivingAgents:
         """The agents whose turns have what their lifespans yield. They are opened one after the other."""
         if not isinstance(agents, Mapping):
             return await self._opened(agents)
         return {tenant: await self._opened(agent, tenant) for tenant, agent in agents.items()}
 
-    async def _opened(self, agent: AgentPort, tenant: str = "") -> AgentPort:
+    async def _opened(self, agent: AgentPort | HasLifespan, tenant: str = "") -> AgentPort:
         life = AgentLife(agent, self._grace, tenant)
         self._lives.append(life)
         self._stack.push_async_callback(life.close)
@@ -54,7 +56,7 @@ class AgentLives:
 
 
 def served_agents_of(
-    settings: Settings, agents: Agents, limits: Limits, security: CardSecurity, make_cards: MakeCards
+    settings: Settings, agents: LivingAgents, limits: Limits, security: CardSecurity, make_cards: MakeCards
 ) -> ServedAgents:
     tables = {table.tenant: table for table in settings.agents}
     given = set(agents) if isinstance(agents, Mapping) else set()

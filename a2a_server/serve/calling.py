@@ -10,13 +10,13 @@ from a2a_server.adapters.remote_agents import HostCredentials, OutgoingRules, Re
 from a2a_server.client import CallerCredentials, FoundCard, Network
 from a2a_server.domain.hosts import HostList
 from a2a_server.ports.calling import CallsOthers
-from a2a_server.serve.agents import Agents
+from a2a_server.serve.agents import LivingAgents
 from a2a_server.serve.parts import trust_of
 from a2a_server.settings import Settings
 from a2a_server.settings.calls import CallCredentials
 
 
-def calling(settings: Settings, agents: Agents, stack: AsyncExitStack) -> Agents:
+def calling(settings: Settings, agents: LivingAgents, stack: AsyncExitStack) -> LivingAgents:
     """The agents whose turns can call others. They share connections, which are opened by the first call."""
     several = agents if isinstance(agents, Mapping) else {"": agents}
     if not any(isinstance(agent, CallsOthers) for agent in several.values()):

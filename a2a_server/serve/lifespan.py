@@ -28,7 +28,7 @@ class LifespanFailed(Exception):  # noqa: N818 - a verdict on the agent
 class AgentLife:
     """One agent, while one server runs."""
 
-    def __init__(self, agent: AgentPort, grace: float, tenant: str = "") -> None:
+    def __init__(self, agent: AgentPort | HasLifespan, grace: float, tenant: str = "") -> None:
         """`tenant` tells it from the other agents, if there are some."""
         self._agent = agent
         self._what = f'the lifespan of the agent "{tenant}"' if tenant else "the agent's lifespan"

@@ -87,7 +87,7 @@ class Settings(Section):
     """All settings. `load` reads them from files and the environment."""
 
     agent: str = DEMO
-    """The agent to serve: MODULE:NAME or path/to/file.py:NAME."""
+    """The agent to serve: MODULE:NAME, path/to/file.py:NAME, or exec:PROGRAM with its arguments."""
     agents: AgentTables = ()
     """Several agents instead, as tables `[[agents]]`: one per tenant. The first serves who names no tenant, unless
     `default_tenant` or `directory` says otherwise."""

@@ -133,8 +133,20 @@ def test_an_agent_is_served_beside_packages_of_its_user(installation: Installati
     assert task["artifacts"][0]["parts"] == [{"text": "through my gateway: HELLO"}]
 
 
+@pytest.mark.req("OPER-11", "AGNT-09")
+def test_an_installation_makes_projects(installation: Installation, tmp_path: Path) -> None:
+    programs = installation.folder / "bin"
+    for line in (
+        [str(programs / "a2ad"), "init", "mine"],
+        [str(programs / "python"), "-m", "unittest", "discover", "mine"],
+    ):
+        subprocess.run(line, cwd=tmp_path, env=clean(), check=True, capture_output=True)
+    with served(installation, tmp_path / "mine", "agent.py") as server:
+        assert server.welcome.startswith("Mine 0.1.0 (agent.py)")
+
+
 @contextmanager
-def served(installation: Installation, folder: Path) -> Iterator[Running]:
+def served(installation: Installation, folder: Path, agent: str = "mine.py") -> Iterator[Running]:
     program = [str(installation.folder / "bin" / "a2ad")]
-    with started(program, "mine.py", "--store", "memory:", cwd=folder, env=clean()) as server:
+    with started(program, agent, "--store", "memory:", cwd=folder, env=clean()) as server:
         yield server

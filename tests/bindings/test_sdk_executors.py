@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import grpc
 import pytest
@@ -12,33 +11,8 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server.agents.executor import ExecutorAgent
 from a2a_server.ports.store import Store
 from tests.bindings.actors import CANCELED, COMPLETED, FAILED, INPUT, WORKING
-from tests.support.executors import CARD, Actor, Stubborn, sdk_serving
+from tests.support.executors import CARD, V1, Actor, Stubborn, bare, sdk_serving
 from tests.support.world import ByHeader, as_user, kinds, refused, say, serving
-
-V1 = (("a2a-version", "1.0"),)
-
-
-def bare(message: Any) -> Any:
-    """A copy without what is different each time: ids and times. A status's progress stays out of our history."""
-    copy = type(message)()
-    copy.CopyFrom(message)
-    _strip(copy)
-    return copy
-
-
-def _strip(message: Any) -> None:
-    for field, value in list(message.ListFields()):
-        if field.name in {"id", "task_id", "context_id", "message_id", "timestamp"}:
-            message.ClearField(field.name)
-        elif field.name == "history":
-            kept = [said for said in value if said.role == pb.ROLE_USER]
-            del value[:]
-            value.extend(kept)
-            for said in value:
-                _strip(said)
-        elif field.message_type and not field.message_type.GetOptions().map_entry:
-            for inner in value if field.is_repeated else [value]:
-                _strip(inner)
 
 
 @pytest.mark.req("AGNT-02")
@@ -141,6 +115,7 @@ async def test_an_executor_knows_who_calls_and_what_was_referred_to(store: Store
         await world.send(again, metadata=[*as_user("ann"), ("a2a-extensions", "https://example.com/x")])
         seen = executor.seen[-1]
         assert (seen.call_context.user.is_authenticated, seen.call_context.user.user_name) == (True, "ann")
+        assert seen.call_context.state == {}
         assert [task.id for task in seen.related_tasks] == [first.id]
         assert seen.requested_extensions == {"https://example.com/x"}
 

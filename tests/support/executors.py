@@ -31,6 +31,8 @@ CARD = pb.AgentCard(
     default_output_modes=["text/plain"],
     skills=[pb.AgentSkill(id="act", name="Act", description="Acts.", tags=["test"])],
 )
+V1 = (("a2a-version", "1.0"),)
+"""The metadata of a call of the SDK's server."""
 
 
 def parts(text: str) -> Any:  # the SDK's types
@@ -188,3 +190,26 @@ async def sdk_serving(executor: AgentExecutor) -> AsyncIterator[Any]:
         yield cast("Any", a2a_pb2_grpc).A2AServiceStub(channel)
     await handler.aclose()
     await server.stop(None)
+
+
+def bare(message: Any) -> Any:
+    """A copy without what is different each time: ids and times. A status's progress stays out of our history."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    _strip(copy)
+    return copy
+
+
+def _strip(message: Any) -> None:
+    for field, value in list(message.ListFields()):
+        if field.name in {"id", "task_id", "context_id", "message_id", "timestamp"}:
+            message.ClearField(field.name)
+        elif field.name == "history":
+            kept = [said for said in value if said.role == pb.ROLE_USER]
+            del value[:]
+            value.extend(kept)
+            for said in value:
+                _strip(said)
+        elif field.message_type and not field.message_type.GetOptions().map_entry:
+            for inner in value if field.is_repeated else [value]:
+                _strip(inner)

@@ -58,6 +58,7 @@ from a2a_server.adapters.webhook import Signer, WebhookSender
 from a2a_server.agents import text_part
 from a2a_server.agents.output import LINGER
 from a2a_server.cli.command_line import main as a2ad
+from a2a_server.cli.loading import load_agent
 from a2a_server.cli.log_output import configure as configure_log
 from a2a_server.demo import agent as demo_agent
 from a2a_server.domain.checkers import required_violations
@@ -209,6 +210,7 @@ __all__ = [
     "evenly",
     "fingerprint",
     "fold",
+    "load_agent",
     "millis",
     "network_of_client",
     "open_request",

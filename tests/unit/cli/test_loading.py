@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
+from a2a_server.agents.recognition import OpenedAgent
 from a2a_server.cli.configuration import Unusable, named, settings_from
 from a2a_server.cli.loading import load_agent, load_agents
+from a2a_server.ports.agent import AgentPort
 from a2a_server.settings import Settings
 
 AGENT = """
@@ -41,10 +43,17 @@ def fault(text: str, spec: str = "ag.py") -> str:
     return refused.value.message.replace(os.getcwd(), "…")  # noqa: PTH109 - a text
 
 
+def loaded(spec: str, card: pb.AgentCard | None = None) -> AgentPort:
+    """An agent that is there at once."""
+    agent = load_agent(spec, card)
+    assert not isinstance(agent, OpenedAgent)
+    return agent
+
+
 def test_an_agent_is_found_in_a_file_and_in_a_module() -> None:
     Path("ag.py").write_text(AGENT + SKILL)
     for spec in ("ag.py", "ag", "ag:agent"):
-        assert load_agent(spec).card.name == "A"
+        assert loaded(spec).card.name == "A"
 
 
 def test_an_agent_without_skills_is_told_how_to_get_one() -> None:
@@ -150,7 +159,7 @@ OWN_CARD = "from a2a.types import AgentCard\ncard = AgentCard(name='Mine', descr
 @pytest.mark.parametrize("spec", ["ag.py", "ag.py:HelloAgentExecutor", "ag:made", "ag:make"])
 def test_an_executor_of_the_sdk_is_served_as_instance_class_or_factory(spec: str) -> None:
     Path("ag.py").write_text(EXECUTOR + MAKE + ("made = make()\n" if "made" in spec else ""))
-    card = load_agent(spec).card
+    card = loaded(spec).card
     assert (card.name, card.description, card.version) == ("Hello", "Says hello.", "1.0.0")
     assert [(skill.id, list(skill.tags)) for skill in card.skills] == [("default", ["agent"])]
 
@@ -158,14 +167,14 @@ def test_an_executor_of_the_sdk_is_served_as_instance_class_or_factory(spec: str
 @pytest.mark.req("AGNT-02")
 def test_the_card_of_an_executor_is_its_own_its_modules_or_a_files() -> None:
     Path("ag.py").write_text(EXECUTOR + OWN_CARD)
-    assert load_agent("ag:HelloAgentExecutor").card.name == "Mine"
+    assert loaded("ag:HelloAgentExecutor").card.name == "Mine"
     given = pb.AgentCard(name="Given", description="d", version="3")
-    assert load_agent("ag:HelloAgentExecutor", given).card == given
+    assert loaded("ag:HelloAgentExecutor", given).card == given
 
 
 def test_a_factory_may_make_an_agent() -> None:
     Path("ag.py").write_text(AGENT + SKILL + "def make():\n    return agent\n")
-    assert load_agent("ag:make").card.name == "A"
+    assert loaded("ag:make").card.name == "A"
 
 
 @pytest.mark.parametrize(
@@ -184,6 +193,73 @@ def test_a_factory_may_make_an_agent() -> None:
 )
 def test_what_makes_no_executor_is_told_why(more: str, spec: str, said: str) -> None:
     assert fault(EXECUTOR + more, spec).startswith(said)
+
+
+GRAPH = """
+from langgraph.graph import START, MessagesState, StateGraph
+
+async def hello(state): ...
+
+graph = StateGraph(MessagesState).add_node(hello).add_edge(START, "hello").compile(name="Greeter")
+"""
+PYDANTIC_AI = """
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+
+agent = Agent(TestModel(), name="Tester")
+"""
+
+
+@pytest.mark.req("AGNT-08")
+@pytest.mark.parametrize(("text", "spec", "name"), [(GRAPH, "ag.py", "Greeter"), (PYDANTIC_AI, "ag:agent", "Tester")])
+def test_an_agent_of_another_library_is_recognised_by_its_type(text: str, spec: str, name: str) -> None:
+    Path("ag.py").write_text(text)
+    assert loaded(spec).card.name == name
+    given = pb.AgentCard(name="Given", description="d", version="3", skills=[pb.AgentSkill(id="x", tags=["y"])])
+    assert loaded(spec, given).card == given
+
+
+def test_what_another_library_s_agent_lacks_is_told() -> None:
+    more = "agent = Agent(TestModel(), name='Tester', deps_type=int)\n"
+    assert fault(PYDANTIC_AI + more).startswith("agent = 'ag.py': Tester needs deps of type int, which a server cannot")
+
+
+LATE = """
+from contextlib import asynccontextmanager
+
+opened = []
+
+@asynccontextmanager
+async def make():
+    opened.append(True)
+    yield agent
+    opened.clear()
+"""
+
+
+def made_late(text: str) -> OpenedAgent:
+    Path("ag.py").write_text(text)
+    late = load_agent("ag.py:make")
+    assert isinstance(late, OpenedAgent)
+    return late
+
+
+@pytest.mark.req("AGNT-07")
+@pytest.mark.parametrize("text", [AGENT + SKILL, PYDANTIC_AI])
+async def test_an_async_context_manager_makes_the_agent_when_the_server_starts(text: str) -> None:
+    late = made_late(text + LATE)
+    opened = sys.modules["ag"].opened
+    assert opened == []
+    async with late.living() as agent:
+        assert (agent.card.name, opened) == (loaded("ag.py").card.name, [True])
+    assert opened == []
+
+
+async def test_one_that_makes_no_agent_is_told_what_it_made() -> None:
+    late = made_late(LATE.replace("yield agent", "yield 5"))
+    with pytest.raises(TypeError, match="a int was made, which is not an agent"):
+        async with late.living():
+            pass
 
 
 # -- several agents

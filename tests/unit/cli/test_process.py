@@ -1,4 +1,4 @@
-"""A server's process: how it logs, how it is tuned, and who notices a blocked event loop."""
+"""A server's process: how it logs, how it is tuned, who notices a blocked event loop, and what makes it reload."""
 
 import asyncio
 import gc
@@ -10,20 +10,27 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from select import PIPE_BUF
+from typing import Any
 
+import click
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from a2a_server.cli import agent_code
+from a2a_server.cli.agent_code import AgentCode
 from a2a_server.cli.log_output import configure
 from a2a_server.cli.process import RARELY, patient_threads, rare_collections
 from a2a_server.cli.supervisor import pause_after
+from a2a_server.cli.worker import Worker
 from a2a_server.ports.journal import CallRecord
 from a2a_server.serve.journal import access_log
 from a2a_server.serve.watchdog import Watchdog
-from a2a_server.settings import Log
+from a2a_server.settings import Log, Settings
 
 
 class Terminal(io.StringIO):
@@ -202,3 +209,89 @@ async def test_lines_of_the_access_log_are_whole_though_workers_share_a_pipe(mon
     lines = [json.loads(line) for line in "".join(out.writes).splitlines()]
     assert [line["caller"] for line in lines] == [f"ann {number}" for number in range(100)]
     assert {line["worker"] for line in lines} == {2}
+
+
+async def test_a_worker_has_all_the_time_that_its_settings_give_it_to_stop() -> None:
+    nothing: Any = None
+    settings = Settings(limits={"drain_delay": 20.0, "drain_grace": 10.0})
+    assert Worker(1, nothing, nothing, settings, began=0.0).drain_seconds > 30
+
+
+# -- the code that --reload watches
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with an agent, a package, and what does not belong to the agent."""
+    files = "agent.py", "shop/__init__.py", "shop/prices/vat.py", ".git/hook.py", "env/pyvenv.cfg", "env/lib/x.py"
+    for name in (*files, "__pycache__/a.py", "node_modules/a.py", "notes.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.req("AGNT-09")
+@pytest.mark.parametrize(
+    ("agent", "watched"),
+    [
+        ("agent", "."),
+        ("agent:other", "."),
+        ("agent.py:other", "."),
+        ("shop", "shop"),
+        ("shop.prices.vat:agent", "shop"),
+        ("shop/prices/vat.py", "shop/prices"),
+        ("absent", "."),
+        ("", "."),
+        ("json", Path(json.__file__).parent),
+    ],
+)
+def test_the_folder_is_that_of_the_file_or_the_package(project: Path, agent: str, watched: str) -> None:
+    assert AgentCode(agent).folders == {project / watched}
+
+
+def test_several_agents_have_several_folders(project: Path) -> None:
+    assert AgentCode("shop", "shop/prices/vat.py", "shop").folders == {project / "shop", project / "shop/prices"}
+
+
+@asynccontextmanager
+async def watching(code: AgentCode) -> AsyncIterator[asyncio.Event]:
+    changed = asyncio.Event()
+    task = asyncio.create_task(code.watch(changed))
+    yield changed
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@pytest.mark.req("AGNT-09")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "shop/prices/vat.py").write_text("22", "utf-8"),
+        lambda folder: (folder / "shop/new.py").touch(),
+        lambda folder: (folder / "agent.py").unlink(),
+        lambda folder: (folder / "agent.py").replace(folder / "renamed.py"),
+        lambda folder: (folder / "shop").rename(folder / "store"),
+    ],
+)
+async def test_a_change_is_seen(project: Path, change: Callable[[Path], object]) -> None:
+    async with watching(AgentCode("agent")) as changed, asyncio.timeout(30):
+        change(project)
+        await changed.wait()
+
+
+def test_what_does_not_belong_to_the_agent_is_not_watched(project: Path) -> None:
+    code = AgentCode("agent")
+    before = code.look()
+    for name in (".git/hook.py", "env/lib/x.py", "__pycache__/a.py", "node_modules/a.py", "notes.txt"):
+        (project / name).write_text("another", "utf-8")
+    (project / "data").mkdir()
+    assert code.look() == before
+
+
+@pytest.mark.source
+def test_a_folder_without_measure_is_refused(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_code, "MOST", 5)
+    with pytest.raises(click.UsageError, match=f"--reload: {project} has more than 5 files and folders"):
+        AgentCode("agent")
