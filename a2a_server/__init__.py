@@ -28,6 +28,6 @@ def serving(agent: object, **settings: Any) -> AbstractAsyncContextManager[Serve
 
     given = {"grpc": "127.0.0.1:0", "http": "127.0.0.1:0", "store": "memory:"} | settings
     if not isinstance(agent, Mapping):
-        return running(Settings(**given), recognised(agent) or cast("AgentPort", agent))
+        return running(Settings(**given), recognised(agent) or cast("Agents", agent))
     given.setdefault("agents", [{"tenant": tenant} for tenant in agent])
     return running(Settings(**given), {tenant: recognised(one) or one for tenant, one in agent.items()})
