@@ -240,8 +240,8 @@ class Agent:
                 await _relay(turn, output, answer)
             else:
                 turn._deliver(await answer)  # noqa: SLF001 - authors return instead
-        except PassedOn:
-            pass  # the turn has asked what another agent asks
+        except* PassedOn:  # the turn has asked what another agent asks, perhaps from within a TaskGroup
+            pass
         finally:
             output.close()
         if not output.stopped:

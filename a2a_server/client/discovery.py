@@ -89,6 +89,10 @@ class Discovery:
                 raise
             return await self._old(url)
 
+    def forget(self, reference: str) -> None:
+        """Fetch the card anew when it is wanted again: what it says has turned out to be wrong."""
+        self._kept.pop(card_url(reference), None)
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
@@ -134,9 +138,10 @@ class Discovery:
             URL(url), headers=headers, allow_redirects=self.redirects > 0, max_redirects=self.redirects
         )
         async with asked as response:
-            text = await response.content.read(0)
-            while len(text) <= self.limits.card_bytes and (chunk := await response.content.readany()):
-                text += chunk
+            body = bytearray()
+            while len(body) <= self.limits.card_bytes and (chunk := await response.content.readany()):
+                body += chunk
+            text = bytes(body)
             wire.received(f"{response.status}", response.headers.items(), text.decode(errors="replace"))
             if response.status == HTTPStatus.NOT_MODIFIED and kept is not None:
                 return self._keep(url, kept.found, response)

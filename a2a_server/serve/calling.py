@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from a2a_server.adapters.cards import card_fault
-from a2a_server.adapters.remote_agents import HostCredentials, OutgoingRules, RemoteAgents
+from a2a_server.adapters.remote_agents import HostCredentials, OutgoingRules, RemoteAgents, RemoteConnections
 from a2a_server.client import CallerCredentials, FoundCard, Network
 from a2a_server.domain.hosts import HostList
 from a2a_server.ports.calling import CallsOthers
@@ -31,7 +31,7 @@ def calling(settings: Settings, agents: LivingAgents, stack: AsyncExitStack) -> 
         timeout=calls.timeout,
         trust=trust_of(calls.trust),
     )
-    others = RemoteAgents(rules, signature_fault)
+    others = RemoteAgents(RemoteConnections(rules, signature_fault))
     stack.push_async_callback(others.close)
     able = {tenant: it.with_others(others) if isinstance(it, CallsOthers) else it for tenant, it in several.items()}
     return able if isinstance(agents, Mapping) else able[""]

@@ -17,7 +17,7 @@ from a2a_proto import a2a_pb2 as pb
 from a2a_server import serving
 from a2a_server.agents import Agent, CallFailed, Turn
 from a2a_server.client import CallerCredentials, Remote, connect
-from tests.support.scripted_agent import says, scripted
+from tests.support.scripted_agent import CARD_PATH, interface, says, scripted
 
 TRACE = f"00-{'1' * 32}-{'2' * 16}-01"
 WAYS = [(binding, version) for version in ("1.0", "0.3") for binding in ("grpc", "jsonrpc", "rest")]
@@ -233,6 +233,25 @@ async def test_an_agent_without_streams_is_asked_again_until_it_is_done() -> Non
         assert sent["configuration"] == {"returnImmediately": True}
         assert sent["message"]["referenceTaskIds"] == [task.id]
         assert json.dumps(sent).count("messageId") == 1
+
+
+async def test_an_agent_that_has_moved_is_found_again() -> None:
+    agent, _ = sub_agent()
+    calls = {"allow_loopback": True, "transports": ["grpc"]}
+    async with scripted() as book:
+
+        def tell(at: object) -> None:
+            card = book.card | {"supportedInterfaces": [interface(str(at), "GRPC")]}
+            book.answers[CARD_PATH] = says(200, card, **{"Cache-Control": "max-age=600"})
+
+        async with serving(parent_agent(book.base), calls=calls) as above, connect(f"http://{above.http}") as remote:
+            async with serving(agent) as below:
+                tell(below.grpc)
+                assert text_of((await remote.send("this")).task) == "sub: did this"
+            assert text_of((await remote.send("this")).task) == f"failed: {book.base} cannot be reached."
+            async with serving(agent) as below:
+                tell(below.grpc)
+                assert text_of((await remote.send("this")).task) == "sub: did this"
 
 
 async def test_only_signed_agents() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -105,6 +106,27 @@ async def test_a_reply_has_what_was_said_in_every_form() -> None:
     record = await run_turn(agent, "go", agents={HOTELS: hotels})
     assert seen == [("hi", {"a": 1}, ["x.png"], False), ("hello you", None), (True, "Where?")]
     assert all(not ids or ids == [f"{HOTELS}#2"] for _, ids in statuses(record))
+
+
+async def test_a_question_ends_a_group_of_calls() -> None:
+    agent = Agent(name="A", description="A", version="1")
+    texts: list[str] = []
+
+    @agent.skill(id="a", tags=["test"])
+    async def both(turn: Turn) -> str:
+        async def one(name: str, text: str) -> None:
+            texts.append((await turn.call(HOTELS, text, name=name)).text)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(one("first", turn.text))
+        except Exception:  # noqa: BLE001 - no question is an error
+            return "an error"
+        return texts[-1]
+
+    asked = await run_turn(agent, "anywhere", agents={HOTELS: hotels})
+    assert (asked.state, asked.says) == ("INPUT_REQUIRED", "Where?")
+    assert (await run_turn(agent, "Rome", after=asked)).text == "room in Rome"
 
 
 async def test_a_skill_may_answer_itself() -> None:
