@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """This environment without its A2A_ variables, and with the code importable."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("A2A_")}
+    """This environment without its A2A_ and A2ACLI_ variables, and with the code importable."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("A2A_", "A2ACLI_"))}
     return {**inherited, "PYTHONPATH": str(ROOT), **variables}
 
 

@@ -7,13 +7,16 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.cli.client.connected_agent import ConnectedAgent
 from a2a_server.cli.client.live_view import LiveView
 from a2a_server.cli.client.output import TextPrinter, resume, tell
 from a2a_server.cli.client.parts import message_of
+from a2a_server.cli.client.sending import request_of
 from a2a_server.cli.client.waiting import SendOutcome, followed, send
+from a2a_server.client import CallError
 from a2a_server.domain.lifecycle import AUTH, INPUT, INTERRUPTED
 
 
@@ -22,64 +25,92 @@ async def converse(agent: ConnectedAgent, request: pb.SendMessageRequest | None,
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - gives `input` a history and editing
     agent.is_watched = True
-    view = LiveView(TextPrinter(agent.program, verbose=agent.settings.verbose))
-    outcome = SendOutcome()
-    place = pb.Message(task_id=agent.settings.task_id, context_id=agent.settings.context_id)
-    while True:
-        if request is None:
-            text = asked(_prompt(view, outcome))
-            if text is None:
-                break
-            if not text and outcome.state == AUTH:
-                events = followed(agent, agent.remote.subscribe(outcome.task_id), outcome.task_id)
-                outcome = await _turn(agent, view, events, place)
-                continue
-            if not text:
-                continue
-            request = pb.SendMessageRequest(message=message_of([text], (), agent.settings))
-            request.message.task_id, request.message.context_id = place.task_id, place.context_id
-        outcome = await _turn(agent, view, send(agent, request), place)
+    talk = Conversation(agent, LiveView(TextPrinter(agent.program, verbose=agent.settings.verbose)))
+    talk.place.task_id, talk.place.context_id = agent.settings.task_id, agent.settings.context_id
+    while request is not None or (request := talk.asked_for()) is not None:
+        try:
+            await talk.turn(request)
+        except CallError as error:
+            if not goes_on:
+                raise
+            talk.refused = request
+            talk.view.note(f"[{error.name or type(error).__name__}] {error.message}")
         request = None
-        if not goes_on and outcome.state not in INTERRUPTED:
+        if not goes_on and talk.outcome.state not in INTERRUPTED:
             break
-    _part(agent, outcome, place)
+    talk.part()
 
 
-def _prompt(view: LiveView, outcome: SendOutcome) -> str:
-    if outcome.state == INPUT:
-        return view.styled("reply> ", "bold")
-    if outcome.state == AUTH:
-        return view.styled("authorized? Enter, or a reply> ", "bold")
-    return view.styled("you> ", "bold")
+@dataclass(slots=True)
+class Conversation:
+    """Knows where the next turn belongs."""
 
+    agent: ConnectedAgent
+    view: LiveView
+    place: pb.Message = field(default_factory=pb.Message)
+    """Has the ids of the next message."""
+    outcome: SendOutcome = field(default_factory=SendOutcome)
+    refused: pb.SendMessageRequest | None = None
+    """The last one, if it failed."""
 
-def _part(agent: ConnectedAgent, outcome: SendOutcome, place: pb.Message) -> None:
-    """Leave the command that goes on."""
-    if place.context_id:
-        tell(f"Context: {place.context_id}")
-        tell(f"Resume: {resume(agent.program, outcome.task_id, place.context_id, outcome.state)}")
+    def asked_for(self) -> pb.SendMessageRequest | None:
+        """Return what the person wants to send; without a message, to go on following; None at the end."""
+        prompts = {INPUT: "reply> ", AUTH: "authorized? Enter, or a reply> "}
+        prompt = self.view.styled(prompts.get(self.outcome.state, "you> "), "bold")
+        while (text := asked(prompt)) is not None:
+            if text:
+                return self._request(text)
+            if self.outcome.state == AUTH:
+                return pb.SendMessageRequest()
+        return None
 
+    def _request(self, text: str) -> pb.SendMessageRequest:
+        if self.refused is not None and self.refused.message.parts[0].text == text:
+            return self.refused  # with its messageId: the agent may have had it
+        request = request_of(self.agent.settings, message_of([text], (), self.agent.settings))
+        request.message.task_id, request.message.context_id = self.place.task_id, self.place.context_id
+        return request
 
-async def _turn(
-    agent: ConnectedAgent, view: LiveView, events: AsyncIterator[pb.StreamResponse], place: pb.Message
-) -> SendOutcome:
-    """Show one turn, and remember where the next one belongs."""
-    outcome = SendOutcome()
-    reading = asyncio.ensure_future(_show(view, events, outcome, place))
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, reading.cancel)
-    try:
-        await reading
-    except asyncio.CancelledError:
-        if not reading.cancelled() or asyncio.current_task().cancelling():  # type: ignore[union-attr] # there is one
-            raise
-        view.end()
-        await _offer_to_cancel(agent, view, outcome)
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
-        view.end()
-    place.task_id = outcome.task_id if outcome.state in INTERRUPTED else ""
-    return outcome
+    async def turn(self, request: pb.SendMessageRequest) -> None:
+        """Show one turn, and remember where the next one belongs."""
+        before, self.refused, self.outcome = self.outcome, None, SendOutcome()
+        if request.HasField("message"):
+            events = send(self.agent, request)
+        else:
+            events = followed(self.agent, self.agent.remote.subscribe(before.task_id), before.task_id)
+        reading = asyncio.ensure_future(_show(self.view, events, self.outcome, self.place))
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, reading.cancel)
+        try:
+            await reading
+        except asyncio.CancelledError:
+            if not reading.cancelled() or asyncio.current_task().cancelling():  # type: ignore[union-attr] # there is one
+                raise
+            self.view.end()
+            await self._offer_to_cancel()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            self.view.end()
+        self.place.task_id = self.outcome.task_id if self.outcome.state in INTERRUPTED else ""
+
+    async def _offer_to_cancel(self) -> None:
+        task_id, state = self.outcome.task_id, self.outcome.state
+        if not task_id:
+            raise KeyboardInterrupt
+        answer = asked(self.view.styled("Cancel the task? [y/N] ", "bold"))
+        if answer is None or answer.lower() not in {"y", "yes"}:
+            tell(f"The task goes on. Resume: {resume(self.agent.program, task_id, '', state)}")
+            raise KeyboardInterrupt
+        task = await self.agent.remote.cancel_task(task_id)
+        self.outcome.state = task.status.state
+        self.view.event(pb.StreamResponse(task=task))
+
+    def part(self) -> None:
+        """Leave the command that goes on."""
+        context = self.place.context_id
+        if context:
+            tell(f"Context: {context}")
+            tell(f"Resume: {resume(self.agent.program, self.outcome.task_id, context, self.outcome.state)}")
 
 
 async def _show(
@@ -94,18 +125,6 @@ async def _show(
 def _context_of(event: pb.StreamResponse) -> str:
     kind = event.WhichOneof("payload")
     return getattr(event, kind).context_id if kind else ""
-
-
-async def _offer_to_cancel(agent: ConnectedAgent, view: LiveView, outcome: SendOutcome) -> None:
-    if not outcome.task_id:
-        raise KeyboardInterrupt
-    answer = asked(view.styled("Cancel the task? [y/N] ", "bold"))
-    if answer is None or answer.lower() not in {"y", "yes"}:
-        tell(f"The task goes on. Resume: {resume(agent.program, outcome.task_id, '', outcome.state)}")
-        raise KeyboardInterrupt
-    task = await agent.remote.cancel_task(outcome.task_id)
-    outcome.state = task.status.state
-    view.event(pb.StreamResponse(task=task))
 
 
 def asked(prompt: str) -> str | None:

@@ -1,7 +1,7 @@
 """An agent that does what the text of a message says, on pb messages and without timers (spec: cli.md, 5).
 
 `quick` completes at once, `slow` after some questions, `message` answers without a task, `endless` never ends,
-`silent` never answers, `cut` ends its stream too early, `parts` hands over parts of every kind, `state NAME` stops
+`silent` never answers, `parts` hands over parts of every kind, `names` files with odd names, `state NAME` stops
 in that state, `refuse REASON` answers with that error.
 """
 
@@ -18,6 +18,8 @@ from google.protobuf.message import Message
 
 from a2a_proto import a2a_pb2 as pb
 
+NAMES = ("../../etc/passwd", "..", "C:\\windows\\a.txt", "a/\u202egpj.exe", "\u00e4" * 200 + ".pdf", "A.TXT", "a.txt")
+"""Of files that an agent may hand over."""
 POLLS = 2
 """How often a slow task is asked for before it is done."""
 
@@ -283,5 +285,8 @@ def _artifacts(words: str) -> list[pb.Artifact]:
             pb.Part(url="https://files.invalid/big.bin", filename="big.bin", media_type="application/octet-stream"),
         ]
         return [pb.Artifact(artifact_id="a-1", name="plan", parts=parts)]
+    if words == "names":
+        parts = [pb.Part(raw=b"x", filename=name) for name in NAMES]
+        return [pb.Artifact(artifact_id="../x", parts=parts)]
     text = "one\ntwo" if words == "slow" else words
     return [pb.Artifact(artifact_id="a-1", name="echo", parts=[pb.Part(text=text)])]

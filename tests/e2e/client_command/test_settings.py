@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.e2e.client_command.command_line import CommandRunner
 from tests.e2e.client_command.scripted_doors import ScriptedServer
+from tests.support.house import a2ad as main
 
 registry = pytest.mark.registry
 req = pytest.mark.req
@@ -146,3 +148,29 @@ def test_card_get_validates(a2ad: CommandRunner, server: ScriptedServer) -> None
     assert done.error["message"] == "description is missing; skills[0].description is missing"
     assert a2ad.run("card", "get", wrong).code == 0
     assert a2ad.run("card", "get", server.origin, "--validate").code == 0
+
+
+@req("CLI-41")
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        *(("--poll-interval", text) for text in ("", "0", "-1", "1d", "nan", "31000h")),
+        *(("--history", text) for text in ("-1", "1.0", "\u00b2", "99999999999")),
+        ("--transport", "soap"),
+        *(("--svc-param", text) for text in ("a", "\u00e4:1", "a b:1", "a:\x01")),
+        *(("--metadata", text) for text in ("[]", "{", '{"a": NaN}')),
+        ("--a2a-version", "one"),
+        ("--output", "yaml"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(flag: str, text: str) -> None:
+    done = CliRunner().invoke(main, ["config", "show", flag, text])
+    assert done.exit_code == 2
+    assert f"Message: flag {flag}: {flag} must be" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["500ms", "2s", "5m", "1.5", "1h"])
+def test_durations_have_units(text: str) -> None:
+    assert (
+        f"poll-interval: {text} (flag" in CliRunner().invoke(main, ["config", "show", "--poll-interval", text]).stdout
+    )

@@ -34,6 +34,21 @@ def test_chat_carries_the_context_and_an_interrupted_task(a2ad: CommandRunner, s
     assert f'a2ad send --agent-card {server.origin} --context-id {context} "<text>"' in terminal.seen
 
 
+@req("CLI-10", "CLI-74")
+@registry("CHAT_001", "INTERACT_003")
+def test_a_turn_that_failed_can_be_repeated(a2ad: CommandRunner, server: ScriptedServer) -> None:
+    with a2ad.on_terminal("chat", "-a", server.origin, "refuse", "INTERNAL") as terminal:
+        assert "[InternalError] refuse INTERNAL" in terminal.until("you> ")
+        for words in ("refuse INTERNAL", "quick"):
+            terminal.type(f"{words}\n")
+            terminal.until("you> ")
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    first, again, other = (call.request.message.message_id for call in server.agent.calls if "Message" in call.rpc)
+    assert first == again
+    assert first != other
+
+
 @req("CLI-02")
 @registry("CHAT_001", "OUT_005")
 def test_ctrl_c_offers_to_cancel(a2ad: CommandRunner, server: ScriptedServer) -> None:

@@ -38,6 +38,18 @@ def test_artifacts_are_saved_under_safe_names(a2ad: CommandRunner, server: Scrip
     assert not (a2ad.home / "victim").exists()
 
 
+@req("CLI-62")
+@registry("DOWNLOAD_001")
+def test_names_of_files_stay_in_their_folder(a2ad: CommandRunner, server: ScriptedServer) -> None:
+    task = a2ad.run("send", "names", "-a", server.origin, "-o", "json").json["task"]["id"]
+    assert a2ad.run("task", "download", task, "-a", server.origin, "--dir", "a/b").code == 0
+    found = {path.name for path in (a2ad.home / "a/b").iterdir()}
+    long = {name for name in found if name.endswith(".pdf")}
+    assert found - long == {"passwd", "x.bin", "a.txt", "_gpj.exe", "A-2.TXT", "a-3.txt"}
+    assert [len(name.encode()) <= 150 for name in long] == [True]
+    assert [path.name for path in (a2ad.home / "a").iterdir()] == ["b"]
+
+
 @req("CLI-66", "CLI-58")
 @registry("PUSH_001", "VER_003")
 def test_push_configs_are_made_shown_and_deleted(a2ad: CommandRunner, server: ScriptedServer) -> None:
