@@ -28,7 +28,7 @@ from a2a_server.client.failures import (
 )
 from a2a_server.client.messages import data_part, file_part, message_of, text_part
 from a2a_server.client.network import Network
-from a2a_server.client.remote import EventStream, Remote
+from a2a_server.client.remote import Remote, RemoteStream
 from a2a_server.client.wire import WireMessage
 from a2a_server.protocol.errors import Reason
 
@@ -43,12 +43,12 @@ __all__ = [
     "ClientLimits",
     "CredentialsMissingError",
     "Discovery",
-    "EventStream",
     "FoundCard",
     "Network",
     "NoTransportError",
     "Reason",
     "Remote",
+    "RemoteStream",
     "UnreachableError",
     "WireMessage",
     "connect",

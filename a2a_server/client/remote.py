@@ -22,7 +22,7 @@ AS_CONNECTED: Final = -1.0
 """Stands for the timeout that was given to `connect`."""
 
 
-class EventStream(AsyncIterator[pb.StreamResponse]):
+class RemoteStream(AsyncIterator[pb.StreamResponse]):
     """The events of one stream, each yielded as soon as it comes."""
 
     def __init__(self, events: AsyncGenerator[NumberedEvent, None]) -> None:
@@ -55,7 +55,7 @@ class Remote:
     _metadata: Pairs
     _stream_metadata: Pairs
     _timeout: float | None
-    _streams: WeakSet[EventStream] = field(default_factory=WeakSet)
+    _streams: WeakSet[RemoteStream] = field(default_factory=WeakSet)
 
     @property
     def card(self) -> pb.AgentCard:
@@ -83,10 +83,10 @@ class Remote:
 
     def call_stream(
         self, rpc: str, request: Message, *, timeout: float | None = None, headers: Pairs = ()
-    ) -> EventStream:
+    ) -> RemoteStream:
         """Call an RPC that answers with a stream. `timeout` is for the whole of it."""
         terms = CallTerms((*self._stream_metadata, *headers), timeout, self._timeout)
-        stream = EventStream(self._binding.stream(_METHODS[rpc], self._for_tenant(request), terms))
+        stream = RemoteStream(self._binding.stream(_METHODS[rpc], self._for_tenant(request), terms))
         self._streams.add(stream)
         return stream
 
@@ -128,7 +128,7 @@ class Remote:
         metadata: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         **parts: Any,  # noqa: ANN401 - see `message_of`
-    ) -> EventStream:
+    ) -> RemoteStream:
         """Do the same, and iterate over the events as they come."""
         request = send_request(content, configuration, metadata, parts)
         return self.call_stream("SendStreamingMessage", request, timeout=timeout)
@@ -155,7 +155,7 @@ class Remote:
             request.metadata.update(dict(metadata))
         return cast("pb.Task", await self.call("CancelTask", request, timeout=timeout))
 
-    def subscribe(self, task_id: str, *, after: int | None = None, timeout: float | None = None) -> EventStream:
+    def subscribe(self, task_id: str, *, after: int | None = None, timeout: float | None = None) -> RemoteStream:
         """Follow a task. With `after`, resume behind the event of this number, where the agent can."""
         headers = () if after is None else ((CURSOR_HEADER, str(after)),)
         request = pb.SubscribeToTaskRequest(id=task_id)

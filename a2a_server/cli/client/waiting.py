@@ -11,7 +11,7 @@ from typing import Final
 from a2a_proto import a2a_pb2 as pb
 from a2a_server.cli.client.connected_agent import ConnectedAgent
 from a2a_server.cli.client.output import state_name, tell
-from a2a_server.client import AgentError, CallError, EventStream, UnreachableError
+from a2a_server.client import AgentError, CallError, RemoteStream, UnreachableError
 from a2a_server.domain.lifecycle import STOPPING
 from a2a_server.protocol.errors import Reason
 
@@ -64,7 +64,7 @@ async def send(agent: ConnectedAgent, request: pb.SendMessageRequest) -> AsyncIt
         yield event
 
 
-async def followed(agent: ConnectedAgent, stream: EventStream, task_id: str) -> AsyncIterator[pb.StreamResponse]:
+async def followed(agent: ConnectedAgent, stream: RemoteStream, task_id: str) -> AsyncIterator[pb.StreamResponse]:
     """Yield the events of a stream up to the outcome. If it breaks, subscribe again, and at last ask."""
     outcome, losses = SendOutcome(task_id), 0
     while losses <= _MOST_LOSSES:
