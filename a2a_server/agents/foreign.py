@@ -19,7 +19,11 @@ from a2a_server.agents.parts import Content, JsonValue, data_part
 from a2a_server.agents.registration import LifespanFunction
 from a2a_server.agents.turn import Turn
 from a2a_server.ports.agent import InvalidAgentResponse, InvalidParams, Plan
-from a2a_server.protocol.names import TEXT
+from a2a_server.protocol.names import JSON, TEXT
+
+READS = (TEXT, JSON, "image/*", "audio/*", "video/*", "application/pdf")
+"""The input modes of agents that pass files on to their model."""
+WRITES = (TEXT, JSON)
 
 Answer: TypeAlias = Callable[[Turn], Coroutine[Any, Any, None]]
 

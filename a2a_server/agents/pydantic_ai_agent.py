@@ -33,11 +33,11 @@ from pydantic_ai import (
 from pydantic_ai.agent import AbstractAgent
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.agents.foreign import ForeignAgent, Texts, json_of, made_card, unreadable
+from a2a_server.agents.foreign import READS, WRITES, ForeignAgent, Texts, json_of, made_card, unreadable
 from a2a_server.agents.parts import Chunk, data_part, file_part, text_part, to_python
 from a2a_server.agents.turn import Turn
 from a2a_server.ports.agent import ContentTypeNotSupported
-from a2a_server.protocol.names import BINARY, JSON, TEXT
+from a2a_server.protocol.names import BINARY
 
 MOST_HISTORY = 128 * 1024
 """How many bytes of a conversation are remembered, as JSON. The earliest exchanges are forgotten first."""
@@ -45,7 +45,6 @@ MOST_HISTORY = 128 * 1024
 YES = "yes"
 """The text that approves. Any other text denies, and the model is told it."""
 
-_READS = (TEXT, JSON, "image/*", "audio/*", "video/*", "application/pdf")
 _CONVERSATION = "pydantic-ai"
 _REQUESTS = TypeAdapter(DeferredToolRequests)
 
@@ -61,7 +60,7 @@ class PydanticAIAgent(ForeignAgent):
             needs = f"{agent.name or 'the agent'} needs deps of type {agent.deps_type.__name__}"
             raise ValueError(f"{needs}, which a server cannot make; run it from a skill, as docs/pydantic-ai.md shows")
         about = agent.description
-        card = card or made_card(agent.name or "Agent", about if isinstance(about, str) else None, _READS, (TEXT, JSON))
+        card = card or made_card(agent.name or "Agent", about if isinstance(about, str) else None, READS, WRITES)
         super().__init__(card, self._answer, self._entered)
         self._foreign = agent
 

@@ -44,6 +44,14 @@ def _executor(found: Any, beside: Beside, card: pb.AgentCard | None) -> AgentPor
     return ExecutorAgent(found, card or card_of(found, beside))
 
 
+def _adk(found: Any, _: Beside, card: pb.AgentCard | None) -> AgentPort:  # noqa: ANN401 - as above
+    try:
+        from a2a_server.agents.adk_agent import AdkAgent  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError(f"ADK cannot serve A2A here ({error}); pip install 'a2ad[adk]'") from error
+    return AdkAgent(found, card)
+
+
 def _langgraph(found: Any, _: Beside, card: pb.AgentCard | None) -> AgentPort:  # noqa: ANN401 - as above
     from a2a_server.agents.langgraph_graph import LangGraphAgent  # noqa: PLC0415
 
@@ -59,6 +67,9 @@ def _pydantic_ai(found: Any, _: Beside, card: pb.AgentCard | None) -> AgentPort:
 EXECUTORS = Library("a2a.server.agent_execution", "AgentExecutor", _executor)
 LIBRARIES = (
     EXECUTORS,
+    Library("google.adk.agents", "BaseAgent", _adk),
+    Library("google.adk.apps", "App", _adk),
+    Library("google.adk.runners", "Runner", _adk),
     Library("langgraph.pregel", "Pregel", _langgraph),
     Library("pydantic_ai.agent", "AbstractAgent", _pydantic_ai),
 )

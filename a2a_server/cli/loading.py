@@ -25,6 +25,8 @@ from a2a_server.settings import Settings
 from a2a_server.settings.agents import AgentTable
 
 DEFAULT_NAME = "agent"
+ADK_NAME = "root_agent"
+"""What Google ADK calls the agent among the agents of a module."""
 PROGRAM = "exec:"
 """What precedes the command line of a program that is served."""
 NEEDED = ("card", "extended_card", "check", "plan", "run")
@@ -86,6 +88,8 @@ def _program(spec: str, card: pb.AgentCard | None) -> AgentPort:
 def _unnamed(module: ModuleType) -> str:
     """What is served when only a module was named: `agent`, or the only agent of another library that it has."""
     if not hasattr(module, DEFAULT_NAME) and (kinds := foreign_types()):
+        if isinstance(getattr(module, ADK_NAME, None), kinds):
+            return ADK_NAME
         own = {name: value for name, value in vars(module).items() if isinstance(value, kinds)}
         own = own or {name: value for name, value in vars(module).items() if _is_executor(value, module)}
         if len(own) == 1:

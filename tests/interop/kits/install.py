@@ -10,13 +10,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+PROJECT = Path(__file__).parents[3] / "pyproject.toml"
+OURS: list[str] = tomllib.loads(PROJECT.read_text("utf-8"))["project"]["dependencies"]
+"""What the server needs where it runs beside what it serves."""
 PYTHON: Mapping[str, Sequence[str]] = {
-    "adk": ["google-adk[a2a]"],
+    "adk": ["google-adk[a2a]", *OURS],
     "beeai": ["beeai-framework[a2a]"],
     "fasta2a": ["fasta2a", "httpx"],
     "fasta2a-0.6": ["fasta2a<1", "httpx"],
@@ -73,7 +77,15 @@ def _npm(name: str) -> Sequence[Command]:
 
 
 def _pip(name: str, *options: str | Path) -> Sequence[Command]:
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", HOME / name]
+    pip: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--python",
+        HOME / name,
+    ]
     return [
         [sys.executable, "-m", "venv", "--without-pip", HOME / name],
         [*pip, "install", *options, *PYTHON[name]],
@@ -99,7 +111,7 @@ def pin(name: str) -> str:
     shutil.rmtree(HOME / name, ignore_errors=True)
     if reason := _reason(_pip(name)):
         return _noted(name, reason)
-    freeze = [sys.executable, "-m", "pip", "--python", HOME / name, "freeze", "--all"]
+    freeze: list[str | Path] = [sys.executable, "-m", "pip", "--python", HOME / name, "freeze", "--all"]
     found = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout
     about = [line for line in pins(name).read_text().splitlines() if line.startswith("#")]
     pins(name).write_text("\n".join([*about, found]))

@@ -1,10 +1,12 @@
 """Agents that cannot be served: their authors are told what is wrong, and where in their own code (spec: OPER-05)."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -260,6 +262,32 @@ async def test_one_that_makes_no_agent_is_told_what_it_made() -> None:
     with pytest.raises(TypeError, match="a int was made, which is not an agent"):
         async with late.living():
             pass
+
+
+def test_of_several_agents_the_one_that_adk_calls_root_is_served() -> None:
+    assert made("root_agent = agent\ndel agent\nother = Agent(TestModel(), name='Other')\n").card.name == "Tester"
+
+
+def made(more: str) -> AgentPort:
+    Path("ag.py").write_text(PYDANTIC_AI + more)
+    return loaded("ag.py")
+
+
+def test_adk_without_what_it_needs_for_a2a_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    adk = ModuleType("google.adk.agents")
+    vars(adk)["BaseAgent"] = type("BaseAgent", (), {})
+    monkeypatch.setitem(sys.modules, "google.adk.agents", adk)
+    said = fault("import sys\nroot_agent = sys.modules['google.adk.agents'].BaseAgent()\n")
+    assert said.startswith("agent = 'ag.py': ADK cannot serve A2A here (")
+    assert said.endswith("); pip install 'a2ad[adk]'")
+
+
+@pytest.mark.req("AGNT-08")
+def test_no_library_is_imported_unless_the_author_has() -> None:
+    libraries = ("a2a.server", "google.adk", "langgraph", "langchain_core", "pydantic_ai")
+    code = f"import sys, a2a_server.cli.process; print([name for name in {libraries} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
 
 
 # -- several agents
