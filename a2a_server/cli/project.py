@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import click
 
 KINDS: Sequence[str] = ("executor", "langgraph", "pydantic-ai")
 """What a project may begin with, instead of a function."""
-_TEMPLATES = "projects"
+_TEMPLATES = Path(__file__).parent / "projects"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 """As Docker Compose wants the name of a project."""
 
@@ -63,10 +61,6 @@ def project(name: str, kind: str) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each file."""
     title = re.sub(r"[-_]+", " ", name).strip().capitalize()
     for part in ("every", kind):
-        for template in _sorted(files("a2a_server.cli") / _TEMPLATES / part):
+        for template in sorted((_TEMPLATES / part).iterdir()):
             text = template.read_text("utf-8")
             yield template.name.removesuffix(".txt"), text.replace("PROJECT", name).replace("TITLE", title)
-
-
-def _sorted(folder: Traversable) -> Sequence[Traversable]:
-    return sorted(folder.iterdir(), key=lambda template: template.name)

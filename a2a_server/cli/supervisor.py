@@ -32,9 +32,10 @@ from a2a_server.transport.address import Address, StartError
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 """Seconds until a worker is replaced: at first, and at most."""
-AT_ONCE = LOAD, BEGIN
 _STEADY = 30.0
 """After so many seconds of work the next pause is the first one again."""
+_AT_ONCE = LOAD, BEGIN
+"""What a worker is told when it starts, if it need not wait for another one."""
 
 log = structlog.get_logger(__name__)
 
@@ -72,6 +73,7 @@ class Supervisor:
     """The workers of one machine."""
 
     option = "--workers"
+    """What asks for it on the command line."""
     develops = False
     """Whether the agent's code may change at any moment."""
 
@@ -99,12 +101,12 @@ class Supervisor:
         for end in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(end, self._on_stop, end)
         loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
-        first = self._workers[1] = await self._start(1, *AT_ONCE)
+        first = self._workers[1] = await self._start(1, *_AT_ONCE)
         greeting = await first.greeting
         if greeting is None:
             return 0 if self._stop.is_set() else max(await first.process.wait(), 1)
         for number in range(2, self._settings.workers + 1):
-            self._workers[number] = await self._start(number, *AT_ONCE)
+            self._workers[number] = await self._start(number, *_AT_ONCE)
         await asyncio.wait([worker.greeting for worker in self._workers.values()])
         if greeting and not self._stop.is_set():
             click.echo(greeting)
@@ -192,7 +194,7 @@ class Supervisor:
             if not self._is_missed(ended):
                 return
             try:
-                new = await self._start(number, *AT_ONCE)
+                new = await self._start(number, *_AT_ONCE)
             except OSError as error:
                 log.error("worker.not_started", worker=number, why=error.strerror)  # noqa: TRY400 - the reason is enough
                 self._ends[number] += 1
@@ -229,7 +231,7 @@ class Supervisor:
         settings = self._reread()
         before, self._settings = self._settings, settings
         for number in range(1, settings.workers + 1):
-            new = await self._start(number, *AT_ONCE)
+            new = await self._start(number, *_AT_ONCE)
             if await new.greeting is None:
                 if number == 1:
                     self._settings = before

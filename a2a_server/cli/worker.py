@@ -187,7 +187,8 @@ class Link:
                         self._leave()
                 else:
                     self._stop()
-        log.error("supervisor.gone", why="it has ended without stopping its workers; this one ends, too")
         self._stop()
+        with suppress(OSError):  # who reads the log may have ended with the supervisor
+            log.error("supervisor.gone", why="it has ended without stopping its workers; this one ends, too")
         time.sleep(_LAST_SECONDS)
         os._exit(1)

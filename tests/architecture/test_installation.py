@@ -141,6 +141,8 @@ def test_an_installation_makes_projects(installation: Installation, tmp_path: Pa
         [str(programs / "python"), "-m", "unittest", "discover", "mine"],
     ):
         subprocess.run(line, cwd=tmp_path, env=clean(), check=True, capture_output=True)
+    made = {path.name for path in (tmp_path / "mine").iterdir()}
+    assert made >= {".gitignore", "Dockerfile", "README.md", "compose.yaml", "requirements.txt"}
     with served(installation, tmp_path / "mine", "agent.py") as server:
         assert server.welcome.startswith("Mine 0.1.0 (agent.py)")
 

@@ -201,6 +201,23 @@ def test_a_signal_ends_it_and_its_processes(tmp_path: Path, number: signal.Signa
             assert probe.connect_ex((host, int(port))) != 0
 
 
+def test_its_processes_end_with_it_also_if_nobody_reads_their_log(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT, "utf-8")
+    (tmp_path / "words.py").write_text("VERSION = '1'", "utf-8")
+    with serving("agent.py", "--reload", "--store", "sqlite:///tasks.db", cwd=tmp_path) as server:
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+        end = time.monotonic() + PATIENCE
+        while len(started := children.read_text("ascii").split()) < 2 and time.monotonic() < end:
+            time.sleep(0.02)
+        for pipe in (server.process.stdout, server.process.stderr):
+            assert pipe is not None
+            pipe.close()
+        server.process.kill()
+        while any(Path("/proc", pid).exists() for pid in started):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+
 def test_a_sighup_reloads_too(tmp_path: Path) -> None:
     with developing(tmp_path) as developer:
         _, pid = developer.says()
