@@ -10,6 +10,8 @@ from time import sleep
 
 from tests.bench import equality, requests
 from tests.bench.cases.streams import FRAME, events
+from tests.bench.doors import REST
+from tests.bench.http1 import DONE, HttpPlan
 from tests.bench.lab import Lab
 from tests.bench.load import Load, Plan, drive
 from tests.bench.processes import SERVER_CORE, Server, on_core, python
@@ -23,6 +25,13 @@ _STREAMED = Plan(
     [requests.send("chunks", str(_CHUNKS))],
     connections=4,
     depth=_STREAMS // 4,
+    messages=_CHUNKS + FRAME,
+)
+_STREAMED_REST = HttpPlan(
+    "SendStreamingMessage",
+    [REST.stream("chunks", str(_CHUNKS)).raw()],
+    DONE,
+    connections=_STREAMS,
     messages=_CHUNKS + FRAME,
 )
 _COUNTED = 1.5
@@ -50,20 +59,24 @@ def _shares(lab: Lab, databases: Cluster, ours: Server, place: str) -> Iterator[
     each = max(1, round(group / _STREAMS))
     dsn, seconds = databases.fresh(), lab.effort.seconds
     measures: Mapping[str, Callable[[], float]] = {
-        "ours": lambda: drive(ours, _STREAMED, seconds=seconds).message_rate,
+        "gRPC": lambda: drive(ours, _STREAMED, seconds=seconds).message_rate,
+        "REST": lambda: drive(ours, _STREAMED_REST, seconds=seconds).message_rate,
         "writers": partial(_appended, dsn, _STREAMS, 1, each, seconds),
         "one": partial(_appended, dsn, 1, _STREAMS, group, seconds),
     }
     rates = lab.take_turns(measures)
-    for name, of, target in (
-        (f"a writer for each, {each} events per commit", "writers", Target("≥", 0.5)),
-        (f"one writer for all, {group} events per commit", "one", None),
+    writers, one = f"a writer for each, {each} events per commit", f"one writer for all, {group} events per commit"
+    for door, name, of, target in (
+        ("gRPC", writers, "writers", Target("≥", 0.5)),
+        ("REST", writers, "writers", Target("≥", 0.5)),
+        ("gRPC", one, "one", None),
+        ("REST", one, "one", None),
     ):
         yield Row(
             section=STORE,
-            bench=f"{_STREAMS} streams ÷ {name}",
+            bench=f"{_STREAMS} streams over {door} ÷ {name}",
             metric="events/s",
-            ours=rates["ours"],
+            ours=rates[door],
             other=rates[of],
             higher_is_better=True,
             target=target,
