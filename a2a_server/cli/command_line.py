@@ -30,7 +30,7 @@ HOMES: Final[Mapping[str, tuple[str, str]]] = {
     "gateway": (_SERVER, "Serve REST, JSON-RPC and SSE for a gRPC server."),
     "health": (_SERVER, "Check whether a server or gateway is ready."),
     "help": (f"{_CLIENT}own", "Print how a command is used."),
-    "init": (_SERVER, "Make a small project: agent, test, Dockerfile, compose file and README."),
+    "init": (_SERVER, "Make a small project in the folder NAME."),
     "keys": (_SERVER, "Make, list and revoke API keys in the store."),
     "push": (_SERVER, "List, retry or drop webhooks that have not been delivered."),
     "send": (f"{_CLIENT}send", "Send a message to an agent, and wait for the outcome."),

@@ -189,8 +189,8 @@ class TextPrinter:
 
     def _content(self, label: str, text: str) -> None:
         lines = lines_of(text)
-        if len(lines) == 1:
-            sys.stdout.write(f"{label}: {lines[0]}".rstrip() + "\n")
+        if len(lines) == 1 and lines[0]:
+            sys.stdout.write(f"{label}: {lines[0]}\n")
         else:
             sys.stdout.write("".join([f"{label}:\n", *(f"  {line}\n" for line in lines), "\n"]))
 

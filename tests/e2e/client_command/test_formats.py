@@ -87,7 +87,7 @@ def test_each_line_is_flushed_when_it_comes(a2ad: CommandRunner, server: Scripte
 @req("CLI-37", "CLI-35")
 @registry("OUT_003", "OUT_004")
 def test_an_error_is_the_last_line(a2ad: CommandRunner, server: ScriptedServer) -> None:
-    line = ["send", "endless", "-a", server.origin, "--stream", "-o", "json", "--timeout", "1500ms"]
+    line = ["send", "endless", "-a", server.origin, "--stream", "-o", "json", "--timeout", "6s"]
     for done in a2ad.over(*line):
         assert [next(iter(each)) for each in done.lines] == ["task", "error"]
         assert set(done.error) == {"code", "message", "hint", "a2aCode"}

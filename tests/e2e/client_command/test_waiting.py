@@ -67,7 +67,7 @@ def test_a_broken_stream_does_not_end_the_wait(a2ad: CommandRunner, server: Scri
 @req("CLI-28", "CLI-42", "CLI-37")
 @registry("TASK_POLL_002", "EXIT_001")
 def test_a_timeout_has_an_exit_code_of_its_own(a2ad: CommandRunner, server: ScriptedServer) -> None:
-    for done in a2ad.over("send", "endless", "-a", server.origin, "-o", "json", "--timeout", "1500ms"):
+    for done in a2ad.over("send", "endless", "-a", server.origin, "-o", "json", "--timeout", "6s"):
         assert (done.code, done.error["code"]) == (5, "A2ACLI_ERR_TIMEOUT"), done.err
         task = done.err.partition("Task: ")[2].split()[0]
         assert done.error["hint"] == f"a2ad task get --wait --agent-card {server.origin} {task}"
