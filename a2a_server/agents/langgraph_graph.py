@@ -49,7 +49,7 @@ class LangGraphAgent(ForeignAgent):
     async def _answer(self, turn: Turn) -> None:
         given, config = self._resumed(turn) if turn.state.get("at") else (self._input(turn), self._thread(turn))
         await turn.status()  # the message is read: there is a task from here on
-        run = Run(turn, config)
+        run = GraphRun(turn, config)
         await run.follow(self._graph, given)
         if run.interrupts:
             await self._ask(turn, run)
@@ -66,7 +66,7 @@ class LangGraphAgent(ForeignAgent):
         answer = turn.text if turn.data is None else turn.data
         return Command(resume={turn.state["interrupt"]: answer}), {"configurable": dict(turn.state["at"])}
 
-    async def _ask(self, turn: Turn, run: Run) -> None:
+    async def _ask(self, turn: Turn, run: GraphRun) -> None:
         """Ask what the first interrupt wants. When it is answered, the next one comes up."""
         if not self._kept:
             raise InvalidAgentResponse("the graph interrupts, but cannot be resumed: compile it with a checkpointer")
@@ -106,7 +106,7 @@ def _fields(graph: Graph) -> dict[str, Any]:
     return get_type_hints(kind) if isinstance(kind, type) else {}
 
 
-class Run:
+class GraphRun:
     """One run of a graph: passes on what happens, and keeps what it came to."""
 
     def __init__(self, turn: Turn, config: RunnableConfig) -> None:

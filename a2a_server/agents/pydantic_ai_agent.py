@@ -78,7 +78,7 @@ class PydanticAIAgent(ForeignAgent):
         else:
             prompt = _prompt(turn.parts)
         await turn.status()  # the message is read: there is a task from here on
-        listener = Listener(turn)
+        listener = ModelListener(turn)
         run = await self._foreign.run(
             prompt,
             message_history=ModelMessagesTypeAdapter.validate_python([*before, *own]),
@@ -97,7 +97,7 @@ class PydanticAIAgent(ForeignAgent):
             await turn.add_artifact(_output(run.output))
 
 
-class Listener:
+class ModelListener:
     """Passes on what happens in a run: each text of the model, and each tool call."""
 
     def __init__(self, turn: Turn) -> None:

@@ -15,7 +15,6 @@ from tests.e2e.client_command.scripted_agent import ScriptedCall
 from tests.e2e.client_command.scripted_doors import ScriptedServer
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 BEARER = {"b": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}}
 REQUIRED: list[Any] = [{"schemes": {"b": {"list": []}}}]
 
@@ -24,7 +23,7 @@ def key(place: str) -> dict[str, Any]:
     return {"k": {"apiKeySecurityScheme": {"location": place, "name": "x-the-key"}}}
 
 
-@req("CLI-44", "CLI-45")
+@pytest.mark.req("CLI-44", "CLI-45")
 @registry("AUTH_001", "AUTH_002")
 @pytest.mark.parametrize("place", ["header", "query", "cookie"])
 def test_an_api_key_goes_where_the_card_says(a2ad: CommandRunner, server: ScriptedServer, place: str) -> None:
@@ -43,7 +42,7 @@ def test_an_api_key_goes_where_the_card_says(a2ad: CommandRunner, server: Script
     assert len(server.agent.calls) == 2 * len(BINDINGS), "every request has it"
 
 
-@req("CLI-44", "CLI-45")
+@pytest.mark.req("CLI-44", "CLI-45")
 @registry("AUTH_001", "AUTH_002")
 def test_a_bearer_token_is_sent_as_one_and_the_flag_wins(a2ad: CommandRunner, server: ScriptedServer) -> None:
     server.agent.demands = lambda call: call.headers.get("authorization") == "Bearer flag"
@@ -52,7 +51,7 @@ def test_a_bearer_token_is_sent_as_one_and_the_flag_wins(a2ad: CommandRunner, se
         assert done.code == 0, done.err
 
 
-@req("CLI-39", "CLI-42", "CLI-40")
+@pytest.mark.req("CLI-39", "CLI-42", "CLI-40")
 @registry("OUT_004", "EXIT_001", "AUTH_001")
 def test_missing_and_refused_credentials_are_told_apart(a2ad: CommandRunner, server: ScriptedServer) -> None:
     server.agent.demands = lambda _: False
@@ -64,7 +63,7 @@ def test_missing_and_refused_credentials_are_told_apart(a2ad: CommandRunner, ser
         assert (done.code, done.error["code"]) == (4, "A2ACLI_ERR_AUTH_FAILED")
 
 
-@req("CLI-67", "CLI-44")
+@pytest.mark.req("CLI-67", "CLI-44")
 @registry("AUTH_008")
 def test_what_no_scheme_asks_for_is_not_sent(a2ad: CommandRunner, server: ScriptedServer) -> None:
     card = server.card("/keys.json", securitySchemes=key("header"))
@@ -78,7 +77,7 @@ def test_what_no_scheme_asks_for_is_not_sent(a2ad: CommandRunner, server: Script
     assert "s3cret" not in str(fetches), "the public card is fetched without credentials"
 
 
-@req("CLI-47", "CLI-63")
+@pytest.mark.req("CLI-47", "CLI-63")
 @registry("AUTH_004", "OUT_007")
 def test_raw_messages_are_shown_without_secrets(a2ad: CommandRunner, server: ScriptedServer) -> None:
     card = server.card("/query.json", securitySchemes=BEARER | key("query"))
@@ -98,7 +97,7 @@ def test_raw_messages_are_shown_without_secrets(a2ad: CommandRunner, server: Scr
     assert "you" not in done.error["message"], "the agent said: who are you?"
 
 
-@req("CLI-67", "CLI-58")
+@pytest.mark.req("CLI-67", "CLI-58")
 @registry("CARD_GET_003", "VER_003")
 def test_the_extended_card_is_fetched_with_credentials(a2ad: CommandRunner, server: ScriptedServer) -> None:
     server.agent.extended.name = "For friends"
@@ -152,7 +151,7 @@ def oauth(server: ScriptedServer, flow: str) -> str:
     return server.card(f"/{flow}.json", securitySchemes=schemes)
 
 
-@req("CLI-56", "CLI-09")
+@pytest.mark.req("CLI-56", "CLI-09")
 @registry("AUTH_005", "AUTH_007", "CONFIG_001")
 def test_a_device_code_logs_in_and_the_token_is_kept(
     a2ad: CommandRunner, server: ScriptedServer, authority: AuthorizationServer
@@ -173,7 +172,7 @@ def test_a_device_code_logs_in_and_the_token_is_kept(
     assert a2ad.run("send", "quick", "-a", card, "-o", "json").error["code"] == "A2ACLI_ERR_CREDENTIALS_MISSING"
 
 
-@req("CLI-56")
+@pytest.mark.req("CLI-56")
 @registry("AUTH_006", "AUTH_007")
 def test_client_credentials_log_in(a2ad: CommandRunner, server: ScriptedServer, authority: AuthorizationServer) -> None:
     card = oauth(server, "clientCredentials")
@@ -190,7 +189,7 @@ def test_client_credentials_log_in(a2ad: CommandRunner, server: ScriptedServer, 
     assert a2ad.run("send", "quick", "-a", elsewhere).code == 4, "another agent does not get the token"
 
 
-@req("CLI-71")
+@pytest.mark.req("CLI-71")
 @registry("AUTH_010")
 def test_openid_connect_is_discovered(
     a2ad: CommandRunner, server: ScriptedServer, authority: AuthorizationServer
@@ -207,7 +206,7 @@ def test_openid_connect_is_discovered(
     assert a2ad.run("send", "quick", "-a", card).code == 0
 
 
-@req("CLI-68")
+@pytest.mark.req("CLI-68")
 @registry("CARD_GET_004")
 def test_signatures_are_reported(a2ad: CommandRunner, server: ScriptedServer) -> None:
     protected = (

@@ -11,14 +11,13 @@ from tests.e2e.client_command.command_line import CommandRunner
 from tests.e2e.client_command.scripted_doors import A2A_ERRORS, ScriptedServer
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 
 
 def error_name(reason: str) -> str:
     return reason.title().replace("_", "") + "Error"
 
 
-@req("CLI-03", "CLI-38", "CLI-41")
+@pytest.mark.req("CLI-03", "CLI-38", "CLI-41")
 @registry("OUT_004", "EXIT_001", "EXIT_002")
 @pytest.mark.parametrize("reason", [*A2A_ERRORS, "INVALID_PARAMS", "INTERNAL"])
 def test_a2a_s_errors_keep_their_names_on_every_binding(
@@ -34,14 +33,14 @@ def test_a2a_s_errors_keep_their_names_on_every_binding(
     assert numbers == [int, int, str], "JSON-RPC's number, HTTP's status, gRPC's name"
 
 
-@req("CLI-39", "CLI-42", "CLI-41")
+@pytest.mark.req("CLI-39", "CLI-42", "CLI-41")
 @registry("OUT_004", "EXIT_001")
 def test_servers_that_are_not_available_count_as_unreachable(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for done in a2ad.over("send", "refuse UNAVAILABLE", "-a", server.origin, "-o", "json", "--async"):
         assert (done.code, done.error["code"]) == (3, "A2ACLI_ERR_UNREACHABLE")
 
 
-@req("CLI-39", "CLI-42", "CLI-15", "CLI-40")
+@pytest.mark.req("CLI-39", "CLI-42", "CLI-15", "CLI-40")
 @registry("OUT_004", "EXIT_001", "CARD_GET_001")
 def test_cards_that_cannot_be_had_have_codes_of_their_own(a2ad: CommandRunner, server: ScriptedServer) -> None:
     server.cards["/broken.json"] = b'{"name": '
@@ -64,7 +63,7 @@ def test_cards_that_cannot_be_had_have_codes_of_their_own(a2ad: CommandRunner, s
         assert done.error["hint"] != ""
 
 
-@req("CLI-37", "CLI-41")
+@pytest.mark.req("CLI-37", "CLI-41")
 @registry("EXIT_001", "OUT_004")
 @pytest.mark.parametrize(
     "line",
@@ -89,7 +88,7 @@ def test_usage_errors_are_objects_too(a2ad: CommandRunner, line: str) -> None:
     assert (done.error["a2aCode"], len(done.lines)) == (None, 1)
 
 
-@req("CLI-31", "CLI-40", "CLI-13")
+@pytest.mark.req("CLI-31", "CLI-40", "CLI-13")
 @registry("OUT_001", "OUT_004", "INTERACT_002")
 def test_as_text_an_error_is_on_stderr(a2ad: CommandRunner, server: ScriptedServer) -> None:
     done = a2ad.run("task", "get", "nobody\x1b[31m", "-a", server.origin)
@@ -102,7 +101,7 @@ def test_as_text_an_error_is_on_stderr(a2ad: CommandRunner, server: ScriptedServ
     assert a2ad.run("send").err.startswith("Error: A2ACLI_ERR_USAGE\nMessage: there is nothing to send\n")
 
 
-@req("CLI-46", "CLI-01", "CLI-39")
+@pytest.mark.req("CLI-46", "CLI-01", "CLI-39")
 @registry("AUTH_003", "DEFAULT_001", "EXIT_001")
 def test_certificates_are_checked_unless_told_otherwise(a2ad: CommandRunner) -> None:
     import ssl  # noqa: PLC0415 - only here
@@ -124,7 +123,7 @@ def test_certificates_are_checked_unless_told_otherwise(a2ad: CommandRunner) -> 
         assert a2ad.run(*line, "--no-insecure", A2ACLI_INSECURE="true").code == 3
 
 
-@req("CLI-05", "CLI-08")
+@pytest.mark.req("CLI-05", "CLI-08")
 @registry("CLI_001")
 def test_help_and_version_print_and_end(a2ad: CommandRunner) -> None:
     lines = [
@@ -150,7 +149,7 @@ def test_help_and_version_print_and_end(a2ad: CommandRunner) -> None:
     assert answers[5].out.startswith("a2ad, version ")
 
 
-@req("CLI-04")
+@pytest.mark.req("CLI-04")
 @registry("CLI_001")
 def test_every_long_flag_has_its_name(a2ad: CommandRunner) -> None:
     flags = {

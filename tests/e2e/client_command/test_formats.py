@@ -12,12 +12,11 @@ from tests.e2e.client_command.command_line import CommandRunner
 from tests.e2e.client_command.scripted_doors import ScriptedServer
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 
 LABELS = {"Task", "Context", "State", "Message", "Artifact", "Artifact name", "Data", "File", "Resume"}
 
 
-@req("CLI-25", "CLI-31", "CLI-32")
+@pytest.mark.req("CLI-25", "CLI-31", "CLI-32")
 @registry("SEND_004", "TASK_GET_001", "OUT_001", "OUT_005", "DEFAULT_001")
 def test_text_has_labels_and_blocks_and_drops_nothing(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for done in a2ad.over("send", "parts", "-a", server.origin):
@@ -48,7 +47,7 @@ def test_text_has_labels_and_blocks_and_drops_nothing(a2ad: CommandRunner, serve
     assert list(a2ad.home.iterdir()) == [], "no file is written unasked"
 
 
-@req("CLI-31", "CLI-33", "CLI-32")
+@pytest.mark.req("CLI-31", "CLI-33", "CLI-32")
 @registry("OUT_001", "OUT_005")
 def test_text_with_stream_prints_events_and_ends_with_the_ids(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for done in a2ad.over("send", "slow", "-a", server.origin, "--stream"):
@@ -60,7 +59,7 @@ def test_text_with_stream_prints_events_and_ends_with_the_ids(a2ad: CommandRunne
         assert "\x1b" not in done.out
 
 
-@req("CLI-35", "CLI-36")
+@pytest.mark.req("CLI-35", "CLI-36")
 @registry("OUT_003", "OUT_002")
 def test_json_lines_are_stream_responses(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for done in a2ad.over("send", "slow", "-a", server.origin, "--stream", "-o", "json"):
@@ -71,7 +70,7 @@ def test_json_lines_are_stream_responses(a2ad: CommandRunner, server: ScriptedSe
             ParseDict(line, pb.StreamResponse())  # knows every member
 
 
-@req("CLI-35")
+@pytest.mark.req("CLI-35")
 @registry("OUT_003")
 def test_each_line_is_flushed_when_it_comes(a2ad: CommandRunner, server: ScriptedServer) -> None:
     process = a2ad.start("send", "endless", "-a", server.origin, "--stream", "-o", "json")
@@ -84,7 +83,7 @@ def test_each_line_is_flushed_when_it_comes(a2ad: CommandRunner, server: Scripte
         process.communicate(timeout=60)
 
 
-@req("CLI-37", "CLI-35")
+@pytest.mark.req("CLI-37", "CLI-35")
 @registry("OUT_003", "OUT_004")
 def test_an_error_is_the_last_line(a2ad: CommandRunner, server: ScriptedServer) -> None:
     line = ["send", "endless", "-a", server.origin, "--stream", "-o", "json", "--timeout", "6s"]
@@ -93,7 +92,7 @@ def test_an_error_is_the_last_line(a2ad: CommandRunner, server: ScriptedServer) 
         assert set(done.error) == {"code", "message", "hint", "a2aCode"}
 
 
-@req("CLI-14", "CLI-36")
+@pytest.mark.req("CLI-14", "CLI-36")
 @registry("OUT_002", "INTERACT_004")
 def test_json_results_are_the_protocols_own_types(a2ad: CommandRunner, server: ScriptedServer) -> None:
     sent = a2ad.run("send", "parts", "-a", server.origin, "-o", "json").json
@@ -107,7 +106,7 @@ def test_json_results_are_the_protocols_own_types(a2ad: CommandRunner, server: S
     assert card == json.loads(server.cards["/.well-known/agent-card.json"])
 
 
-@req("CLI-02", "CLI-08", "CLI-32")
+@pytest.mark.req("CLI-02", "CLI-08", "CLI-32")
 @registry("OUT_005", "OUT_002")
 def test_a_terminal_changes_nothing(a2ad: CommandRunner, server: ScriptedServer) -> None:
     server.agent.tasks.clear()
@@ -120,7 +119,7 @@ def test_a_terminal_changes_nothing(a2ad: CommandRunner, server: ScriptedServer)
     assert (done.code, done.json["id"]) == (0, task)
 
 
-@req("CLI-01")
+@pytest.mark.req("CLI-01")
 @registry("DEFAULT_001")
 def test_verbose_shows_everything_and_concise_is_the_default(a2ad: CommandRunner, server: ScriptedServer) -> None:
     concise = a2ad.run("send", "parts", "-a", server.origin).out

@@ -11,10 +11,9 @@ from tests.e2e.client_command.command_line import BINDINGS, CommandRunner
 from tests.e2e.client_command.scripted_doors import ScriptedServer
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 
 
-@req("CLI-03", "CLI-17", "CLI-34", "CLI-36", "CLI-57", "CLI-70")
+@pytest.mark.req("CLI-03", "CLI-17", "CLI-34", "CLI-36", "CLI-57", "CLI-70")
 @registry("SEND_001", "OUT_002", "OUT_004", "TX_002", "TX_004", "TX_005", "DEFAULT_001")
 def test_a_send_waits_for_the_outcome_and_prints_one_document(a2ad: CommandRunner, server: ScriptedServer) -> None:
     answers = a2ad.over("send", "slow", "-o", "json", "-a", server.origin)
@@ -28,7 +27,7 @@ def test_a_send_waits_for_the_outcome_and_prints_one_document(a2ad: CommandRunne
         assert [call.rpc for call in calls] == ["SendStreamingMessage", "GetTask"]
 
 
-@req("CLI-17", "CLI-28")
+@pytest.mark.req("CLI-17", "CLI-28")
 @registry("SEND_001")
 def test_without_streaming_the_task_is_asked_for(a2ad: CommandRunner, server: ScriptedServer) -> None:
     plain = server.card("/plain.json", capabilities={"streaming": False})
@@ -38,7 +37,7 @@ def test_without_streaming_the_task_is_asked_for(a2ad: CommandRunner, server: Sc
     assert server.agent.sent().configuration.return_immediately, "no server is asked to hold a call"
 
 
-@req("CLI-17")
+@pytest.mark.req("CLI-17")
 @registry("SEND_002", "OUT_006", "DEFAULT_001")
 def test_async_returns_the_ids_at_once(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for done in a2ad.over("send", "endless", "-o", "json", "-a", server.origin, "--async"):
@@ -50,7 +49,7 @@ def test_async_returns_the_ids_at_once(a2ad: CommandRunner, server: ScriptedServ
         assert a2ad.run("send", "endless", "-a", server.origin, alias).code == 0
 
 
-@req("CLI-22")
+@pytest.mark.req("CLI-22")
 @registry("SEND_003")
 def test_a_bare_message_is_a_success(a2ad: CommandRunner, server: ScriptedServer) -> None:
     lines = [
@@ -64,7 +63,7 @@ def test_a_bare_message_is_a_success(a2ad: CommandRunner, server: ScriptedServer
     assert a2ad.run(*lines[2]).out == "Context: c-1\nMessage: just words\n"
 
 
-@req("CLI-23", "CLI-58", "CLI-35")
+@pytest.mark.req("CLI-23", "CLI-58", "CLI-35")
 @registry("SEND_003", "OUT_003", "VER_003")
 def test_a_stream_falls_back_where_there_is_none(a2ad: CommandRunner, server: ScriptedServer) -> None:
     plain = server.card("/plain.json", capabilities={})
@@ -76,7 +75,7 @@ def test_a_stream_falls_back_where_there_is_none(a2ad: CommandRunner, server: Sc
     assert "SendStreamingMessage" not in server.agent.rpcs()
 
 
-@req("CLI-18", "CLI-19", "CLI-20")
+@pytest.mark.req("CLI-18", "CLI-19", "CLI-20")
 @registry("SEND_005", "SEND_006")
 def test_parts_keep_their_order_and_types(a2ad: CommandRunner, server: ScriptedServer) -> None:
     (a2ad.home / "a.pdf").write_bytes(b"%PDF\x00")
@@ -108,7 +107,7 @@ def test_parts_keep_their_order_and_types(a2ad: CommandRunner, server: ScriptedS
     assert server.agent.sent().message.role == pb.ROLE_USER
 
 
-@req("CLI-19", "CLI-18")
+@pytest.mark.req("CLI-19", "CLI-18")
 @registry("SEND_005")
 @pytest.mark.parametrize(
     "wrong",
@@ -129,7 +128,7 @@ def test_parts_that_make_no_sense_are_a_usage_error(
     assert not server.agent.calls
 
 
-@req("CLI-10", "CLI-11", "CLI-12")
+@pytest.mark.req("CLI-10", "CLI-11", "CLI-12")
 @registry("INTERACT_001", "INTERACT_002", "INTERACT_003")
 def test_ids_travel_as_given_and_are_never_made_up(a2ad: CommandRunner, server: ScriptedServer) -> None:
     assert a2ad.run("send", "quick", "-a", server.origin).code == 0
@@ -146,7 +145,7 @@ def test_ids_travel_as_given_and_are_never_made_up(a2ad: CommandRunner, server: 
     assert (message.task_id, message.context_id) == (asking["id"], "other"), "nothing is corrected"
 
 
-@req("CLI-13")
+@pytest.mark.req("CLI-13")
 @registry("INTERACT_002")
 def test_a_refused_id_starts_no_other_task(a2ad: CommandRunner, server: ScriptedServer) -> None:
     finished = a2ad.run("send", "quick", "-a", server.origin, "-o", "json").json["task"]["id"]
@@ -158,7 +157,7 @@ def test_a_refused_id_starts_no_other_task(a2ad: CommandRunner, server: Scripted
     assert len(server.agent.tasks) == before
 
 
-@req("CLI-06")
+@pytest.mark.req("CLI-06")
 @registry("INTERACT_005", "CONFIG_001")
 def test_nothing_is_kept_from_one_run_to_the_next(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for _ in range(2):
@@ -168,7 +167,7 @@ def test_nothing_is_kept_from_one_run_to_the_next(a2ad: CommandRunner, server: S
     assert list(a2ad.home.iterdir()) == []
 
 
-@req("CLI-21")
+@pytest.mark.req("CLI-21")
 @registry("AUTH_001")
 def test_metadata_is_in_the_payload_and_service_parameters_beside_it(
     a2ad: CommandRunner, server: ScriptedServer
@@ -190,7 +189,7 @@ def _json(message: object) -> str:
     return MessageToJson(message)  # type: ignore[arg-type]
 
 
-@req("CLI-48")
+@pytest.mark.req("CLI-48")
 @registry("TX_001", "TX_002", "DEFAULT_001")
 def test_the_card_chooses_the_transport_unless_the_user_does(a2ad: CommandRunner, server: ScriptedServer) -> None:
     card = server.card("/order.json", "GRPC", "HTTP+JSON")
@@ -213,7 +212,7 @@ def test_the_card_chooses_the_transport_unless_the_user_does(a2ad: CommandRunner
     assert (done.code, done.error["code"]) == (1, "A2ACLI_ERR_INTERNAL")
 
 
-@req("CLI-49")
+@pytest.mark.req("CLI-49")
 @registry("TX_003")
 def test_the_tenant_is_in_every_request_or_nowhere(a2ad: CommandRunner, server: ScriptedServer) -> None:
     interfaces = [
@@ -230,7 +229,7 @@ def test_the_tenant_is_in_every_request_or_nowhere(a2ad: CommandRunner, server: 
     assert {call.request.tenant for call in server.agent.calls} == {""}
 
 
-@req("CLI-50")
+@pytest.mark.req("CLI-50")
 @registry("VER_001", "DEFAULT_001")
 def test_every_request_names_its_version(a2ad: CommandRunner, server: ScriptedServer) -> None:
     a2ad.over("send", "quick", "-a", server.origin)
@@ -244,7 +243,7 @@ def test_every_request_names_its_version(a2ad: CommandRunner, server: ScriptedSe
         assert (done.code, done.error["code"]) == (1, "VersionNotSupportedError"), "reported, and not worked around"
 
 
-@req("CLI-75")
+@pytest.mark.req("CLI-75")
 @registry("VER_002")
 def test_extensions_that_the_agent_requires_are_declared(a2ad: CommandRunner, server: ScriptedServer) -> None:
     extensions = [{"uri": "urn:must", "required": True}, {"uri": "urn:may"}]

@@ -12,7 +12,6 @@ from tests.e2e.client_command.scripted_doors import ScriptedServer
 from tests.support.house import a2ad as main
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 
 
 def write(path: Path, text: str) -> Path:
@@ -28,7 +27,7 @@ def shown(a2ad: CommandRunner, *line: str, **variables: str) -> dict[str, tuple[
     return {name: (it["value"], it["source"]) for name, it in done.json.items()}
 
 
-@req("CLI-59", "CLI-60", "CLI-61", "CLI-01")
+@pytest.mark.req("CLI-59", "CLI-60", "CLI-61", "CLI-01")
 @registry("CONFIG_002", "CONFIG_001", "DEFAULT_001")
 def test_each_source_beats_the_next_one(a2ad: CommandRunner) -> None:
     name = "poll-interval"
@@ -53,7 +52,7 @@ def test_each_source_beats_the_next_one(a2ad: CommandRunner) -> None:
     assert told["output"] == ("json", "flag --output")
 
 
-@req("CLI-61", "CLI-09", "CLI-47")
+@pytest.mark.req("CLI-61", "CLI-09", "CLI-47")
 @registry("CONFIG_001", "CONFIG_002", "AUTH_004")
 def test_config_show_masks_secrets_and_changes_nothing(a2ad: CommandRunner) -> None:
     local = write(a2ad.home / ".env", "A2ACLI_API_KEY=s3cret\n")
@@ -65,7 +64,7 @@ def test_config_show_masks_secrets_and_changes_nothing(a2ad: CommandRunner) -> N
     assert [path.name for path in a2ad.home.iterdir()] == [".env"]
 
 
-@req("CLI-60")
+@pytest.mark.req("CLI-60")
 @registry("CONFIG_002")
 @pytest.mark.parametrize("mode", [0o620, 0o602])
 def test_files_that_others_can_write_are_left_out(a2ad: CommandRunner, mode: int) -> None:
@@ -76,7 +75,7 @@ def test_files_that_others_can_write_are_left_out(a2ad: CommandRunner, mode: int
     assert "chmod go-w" in done.err
 
 
-@req("CLI-07", "CLI-08")
+@pytest.mark.req("CLI-07", "CLI-08")
 @registry("CONFIG_002", "OUT_002")
 def test_variables_have_the_names_of_flags_and_some_have_none(a2ad: CommandRunner, server: ScriptedServer) -> None:
     variables = {
@@ -105,7 +104,7 @@ def test_variables_have_the_names_of_flags_and_some_have_none(a2ad: CommandRunne
     assert "A2ACLI_TIMEOUT" in done.error["message"]
 
 
-@req("CLI-15", "CLI-16")
+@pytest.mark.req("CLI-15", "CLI-16")
 @registry("CARD_GET_001")
 def test_an_agent_is_named_by_host_origin_card_or_file(a2ad: CommandRunner, server: ScriptedServer) -> None:
     file = write(a2ad.home / "card.json", server.cards["/.well-known/agent-card.json"].decode())
@@ -125,7 +124,7 @@ def test_an_agent_is_named_by_host_origin_card_or_file(a2ad: CommandRunner, serv
     assert "Skill: obey: Obey\n" in text
 
 
-@req("CLI-16")
+@pytest.mark.req("CLI-16")
 @registry("CARD_GET_001")
 def test_card_get_shows_the_schemes(a2ad: CommandRunner, server: ScriptedServer) -> None:
     schemes = {
@@ -137,7 +136,7 @@ def test_card_get_shows_the_schemes(a2ad: CommandRunner, server: ScriptedServer)
     assert "Security scheme: b: HTTP Bearer\nSecurity scheme: k: API key in the query key\n" in out
 
 
-@req("CLI-52")
+@pytest.mark.req("CLI-52")
 @registry("CARD_GET_002")
 def test_card_get_validates(a2ad: CommandRunner, server: ScriptedServer) -> None:
     wrong = server.card(
@@ -150,7 +149,7 @@ def test_card_get_validates(a2ad: CommandRunner, server: ScriptedServer) -> None
     assert a2ad.run("card", "get", server.origin, "--validate").code == 0
 
 
-@req("CLI-41")
+@pytest.mark.req("CLI-41")
 @pytest.mark.parametrize(
     ("flag", "text"),
     [

@@ -8,10 +8,9 @@ from tests.e2e.client_command.command_line import CommandRunner
 from tests.e2e.client_command.scripted_doors import ScriptedServer
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 
 
-@req("CLI-74", "CLI-02")
+@pytest.mark.req("CLI-74", "CLI-02")
 @registry("CHAT_001")
 def test_chat_carries_the_context_and_an_interrupted_task(a2ad: CommandRunner, server: ScriptedServer) -> None:
     with a2ad.on_terminal("chat", "-a", server.origin) as terminal:
@@ -34,7 +33,7 @@ def test_chat_carries_the_context_and_an_interrupted_task(a2ad: CommandRunner, s
     assert f'a2ad send --agent-card {server.origin} --context-id {context} "<text>"' in terminal.seen
 
 
-@req("CLI-10", "CLI-74")
+@pytest.mark.req("CLI-10", "CLI-74")
 @registry("CHAT_001", "INTERACT_003")
 def test_a_turn_that_failed_can_be_repeated(a2ad: CommandRunner, server: ScriptedServer) -> None:
     with a2ad.on_terminal("chat", "-a", server.origin, "refuse", "INTERNAL") as terminal:
@@ -49,7 +48,7 @@ def test_a_turn_that_failed_can_be_repeated(a2ad: CommandRunner, server: Scripte
     assert first != other
 
 
-@req("CLI-02")
+@pytest.mark.req("CLI-02")
 @registry("CHAT_001", "OUT_005")
 def test_ctrl_c_offers_to_cancel(a2ad: CommandRunner, server: ScriptedServer) -> None:
     with a2ad.on_terminal("send", "-i", "endless", "-a", server.origin) as terminal:
@@ -69,7 +68,7 @@ def test_ctrl_c_offers_to_cancel(a2ad: CommandRunner, server: ScriptedServer) ->
     assert server.agent.rpcs().count("CancelTask") == 1
 
 
-@req("CLI-72")
+@pytest.mark.req("CLI-72")
 @registry("AUTH_011")
 def test_an_authorization_is_resolved_in_the_middle_of_a_task(a2ad: CommandRunner, server: ScriptedServer) -> None:
     with a2ad.on_terminal("send", "-i", "state AUTH_REQUIRED", "-a", server.origin) as terminal:
@@ -81,7 +80,7 @@ def test_an_authorization_is_resolved_in_the_middle_of_a_task(a2ad: CommandRunne
     assert sent[1].startswith("task-")
 
 
-@req("CLI-02")
+@pytest.mark.req("CLI-02")
 @registry("OUT_005")
 def test_without_a_terminal_nothing_is_interactive(a2ad: CommandRunner, server: ScriptedServer) -> None:
     lines = [["send", "-i", "slow"], ["send", "--stream", "slow"], ["chat", "slow"], ["send", "slow"]]

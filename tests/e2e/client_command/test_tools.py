@@ -11,10 +11,9 @@ from tests.e2e.client_command.command_line import BINDINGS, CommandRunner
 from tests.e2e.client_command.scripted_doors import ScriptedServer
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 
 
-@req("CLI-62", "CLI-25")
+@pytest.mark.req("CLI-62", "CLI-25")
 @registry("DOWNLOAD_001", "SEND_004")
 def test_artifacts_are_saved_under_safe_names(a2ad: CommandRunner, server: ScriptedServer) -> None:
     task = a2ad.run("send", "parts", "-a", server.origin, "-o", "json").json["task"]["id"]
@@ -38,7 +37,7 @@ def test_artifacts_are_saved_under_safe_names(a2ad: CommandRunner, server: Scrip
     assert not (a2ad.home / "victim").exists()
 
 
-@req("CLI-62")
+@pytest.mark.req("CLI-62")
 @registry("DOWNLOAD_001")
 def test_names_of_files_stay_in_their_folder(a2ad: CommandRunner, server: ScriptedServer) -> None:
     task = a2ad.run("send", "names", "-a", server.origin, "-o", "json").json["task"]["id"]
@@ -50,7 +49,7 @@ def test_names_of_files_stay_in_their_folder(a2ad: CommandRunner, server: Script
     assert [path.name for path in (a2ad.home / "a").iterdir()] == ["b"]
 
 
-@req("CLI-66", "CLI-58")
+@pytest.mark.req("CLI-66", "CLI-58")
 @registry("PUSH_001", "VER_003")
 def test_push_configs_are_made_shown_and_deleted(a2ad: CommandRunner, server: ScriptedServer) -> None:
     task = a2ad.run("send", "quick", "-a", server.origin, "-o", "json").json["task"]["id"]
@@ -80,7 +79,7 @@ def test_push_configs_are_made_shown_and_deleted(a2ad: CommandRunner, server: Sc
     assert (done.error["a2aCode"], server.agent.calls) == (None, []), "the card is asked first"
 
 
-@req("CLI-64")
+@pytest.mark.req("CLI-64")
 @registry("CONFORM_001")
 def test_conformance_tells_what_is_right_and_what_is_wrong(a2ad: CommandRunner, server: ScriptedServer) -> None:
     report = a2ad.run("conformance", "-a", server.origin, "-o", "json").json
@@ -101,7 +100,7 @@ def test_conformance_tells_what_is_right_and_what_is_wrong(a2ad: CommandRunner, 
     assert f"'--sut-host', '{server.origin}'" in done.err
 
 
-@req("CLI-65")
+@pytest.mark.req("CLI-65")
 @registry("CLI_002")
 def test_completion_scripts_are_of_their_shells(a2ad: CommandRunner) -> None:
     answers = a2ad.each([["completion", shell] for shell in ("bash", "zsh", "fish")])

@@ -10,11 +10,10 @@ from tests.e2e.client_command.command_line import BINDINGS, CommandRunner
 from tests.e2e.client_command.scripted_doors import ScriptedServer
 
 registry = pytest.mark.registry
-req = pytest.mark.req
 QUICKLY = ("--poll-interval", "10ms")
 
 
-@req("CLI-24", "CLI-14", "CLI-41", "CLI-43")
+@pytest.mark.req("CLI-24", "CLI-14", "CLI-41", "CLI-43")
 @registry("TASK_POLL_003", "INTERACT_004", "EXIT_002", "SEND_001")
 @pytest.mark.parametrize("state", ["INPUT_REQUIRED", "AUTH_REQUIRED", "FAILED", "CANCELED", "REJECTED"])
 @pytest.mark.parametrize("streaming", [True, False], ids=["stream", "polls"])
@@ -37,7 +36,7 @@ def test_every_wait_ends_in_such_a_state(
     assert f"(TASK_STATE_{state})" in done.err
 
 
-@req("CLI-29")
+@pytest.mark.req("CLI-29")
 @registry("TASK_POLL_003")
 def test_an_unspecified_state_is_no_end(a2ad: CommandRunner, server: ScriptedServer) -> None:
     plain = server.card("/plain.json", capabilities={})
@@ -49,7 +48,7 @@ def test_an_unspecified_state_is_no_end(a2ad: CommandRunner, server: ScriptedSer
     assert done.out.rindex("TASK_STATE_COMPLETED") > done.out.rindex("TASK_STATE_UNSPECIFIED")
 
 
-@req("CLI-30", "CLI-55")
+@pytest.mark.req("CLI-30", "CLI-55")
 @registry("TASK_POLL_004", "TASK_SUBSCRIBE_002")
 @pytest.mark.parametrize("cuts", [1, 99], ids=["once", "always"])
 def test_a_broken_stream_does_not_end_the_wait(a2ad: CommandRunner, server: ScriptedServer, cuts: int) -> None:
@@ -64,7 +63,7 @@ def test_a_broken_stream_does_not_end_the_wait(a2ad: CommandRunner, server: Scri
         assert rpcs[-1] == "GetTask"
 
 
-@req("CLI-28", "CLI-42", "CLI-37")
+@pytest.mark.req("CLI-28", "CLI-42", "CLI-37")
 @registry("TASK_POLL_002", "EXIT_001")
 def test_a_timeout_has_an_exit_code_of_its_own(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for done in a2ad.over("send", "endless", "-a", server.origin, "-o", "json", "--timeout", "6s"):
@@ -75,7 +74,7 @@ def test_a_timeout_has_an_exit_code_of_its_own(a2ad: CommandRunner, server: Scri
     assert (done.code, done.error["code"]) == (5, "A2ACLI_ERR_TIMEOUT")
 
 
-@req("CLI-28")
+@pytest.mark.req("CLI-28")
 @registry("TASK_POLL_002")
 def test_an_interrupt_loses_no_task_id(a2ad: CommandRunner, server: ScriptedServer) -> None:
     process = a2ad.start("send", "endless", "-a", server.origin, "-o", "json")
@@ -87,7 +86,7 @@ def test_an_interrupt_loses_no_task_id(a2ad: CommandRunner, server: ScriptedServ
     assert "Traceback" not in err
 
 
-@req("CLI-26", "CLI-28")
+@pytest.mark.req("CLI-26", "CLI-28")
 @registry("TASK_GET_001", "TASK_POLL_001")
 def test_task_get_reads_once_or_waits(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for binding in BINDINGS:
@@ -103,7 +102,7 @@ def test_task_get_reads_once_or_waits(a2ad: CommandRunner, server: ScriptedServe
         assert done.json["artifacts"]
 
 
-@req("CLI-27", "CLI-38")
+@pytest.mark.req("CLI-27", "CLI-38")
 @registry("TASK_CANCEL_001")
 def test_task_cancel_reports_the_state_and_may_be_repeated(a2ad: CommandRunner, server: ScriptedServer) -> None:
     task = a2ad.run("send", "endless", "--async", "-a", server.origin, "-o", "json").json["task"]["id"]
@@ -114,7 +113,7 @@ def test_task_cancel_reports_the_state_and_may_be_repeated(a2ad: CommandRunner, 
         assert (done.code, done.error["code"]) == (1, "TaskNotCancelableError")
 
 
-@req("CLI-54")
+@pytest.mark.req("CLI-54")
 @registry("TASK_SUBSCRIBE_001")
 def test_task_subscribe_joins_the_stream(a2ad: CommandRunner, server: ScriptedServer) -> None:
     for binding in BINDINGS:
@@ -131,7 +130,7 @@ def test_task_subscribe_joins_the_stream(a2ad: CommandRunner, server: ScriptedSe
     assert (done.code, done.error["code"]) == (1, "TaskNotFoundError")
 
 
-@req("CLI-53")
+@pytest.mark.req("CLI-53")
 @registry("TASK_LIST_001")
 def test_task_list_pages_and_filters(a2ad: CommandRunner, server: ScriptedServer) -> None:
     server.agent.tasks.clear()
