@@ -16,11 +16,11 @@ _CLIENT: Final = "a2a_server.cli.client."
 HOMES: Final[Mapping[str, tuple[str, str]]] = {
     "auth": (f"{_CLIENT}login", "Log in to agents."),
     "card": (f"{_CLIENT}cards", "Look at agent cards."),
-    "chat": (f"{_CLIENT}chat", "Talk with an agent, turn after turn."),
+    "chat": (f"{_CLIENT}send", "Talk with an agent, turn after turn."),
     "completion": (f"{_CLIENT}own", "Print a completion script for a shell: bash, zsh or fish."),
     "config": (_SERVER, "Print the settings in effect."),
     "conformance": (
-        f"{_CLIENT}conformance",
+        f"{_CLIENT}cards",
         "Check a live agent from outside: its card, and what its interfaces answer.",
     ),
     "db": (

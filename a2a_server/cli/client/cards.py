@@ -1,4 +1,4 @@
-"""`a2ad card get`: the agent card, and what its signatures are worth (spec: CLI-16, -52, -67, -68)."""
+"""`a2ad card get`, `a2ad conformance`: what an agent says, and whether it is so (spec: CLI-16, -52, -64, -67, -68)."""
 
 from __future__ import annotations
 
@@ -45,3 +45,22 @@ def get(told: GivenSettings, ref: str | None, *, validate: bool, extended: bool)
         flags = {name: it.text for name, it in told.origins.items() if it.rank == 0}
         told = given({**flags, "agent-card": ref}, told.config)
     show_card(told, validate=validate, extended=extended)
+
+
+@main.command(cls=ClientCommand)
+@click.option("--read-only", is_flag=True, help="Send no message.")
+@click.option("--tck", default="", metavar="PATH", help="Also run the A2A TCK that is installed in this folder.")
+@settings(*COMMON)
+def conformance(told: GivenSettings, *, read_only: bool, tck: str) -> None:
+    """Check a live agent from outside: its card, and what its interfaces answer.
+
+    Sends the message "hello" through each interface, unless --read-only says otherwise. It checks what can be seen of
+    any agent; the A2A TCK checks more, with an agent that plays along. Whatever is found, the exit code is 0.
+
+    \b
+    a2ad conformance --agent-card https://agents.example
+    a2ad conformance --agent-card https://agents.example --tck ~/src/a2a-tck --output json
+    """  # noqa: D301 - click wants the character
+    from a2a_server.cli.client.agent_checks import check_agent  # noqa: PLC0415 - --help should not wait for it
+
+    check_agent(told, read_only=read_only, tck=tck)
