@@ -1,11 +1,11 @@
 # Everything happens in .venv, which make builds from constraints.txt when one of them has changed. Two places more hold
-# what tests speak with: clients of A2A 0.3 in Python, which can't live beside those of 1.0, and in JavaScript. `test-all`
+# what tests speak with: the SDK for A2A 0.3 in Python, which can't live beside that of 1.0, and in JavaScript. `test-all`
 # adds build/kits, with other people's programs.
 
 PYTHON  ?= python3
 WORKERS ?= 4
 ARGS    ?=
-# 0 leaves the JavaScript client out; so does a machine without npm.
+# 0 leaves the JavaScript SDK out; so does a machine without npm.
 JS      ?= $(if $(shell command -v npm),1,0)
 export JS
 # Tests start hundreds of processes, none of which should compile the whole server anew, whatever this shell says.
@@ -90,7 +90,7 @@ walk: .venv/.dev ## print the files and functions that a call runs through (ARGS
 
 compiled: $(FAST)/.ready ## copy all to build/compiled and compile there what every call runs through
 
-clients: $(OLD)/.ready $(if $(filter-out 0,$(JS)),$(NODE)/node_modules/.ready) ## install the clients of 0.3 that tests start
+clients: $(OLD)/.ready $(if $(filter-out 0,$(JS)),$(NODE)/node_modules/.ready) ## install the SDKs of 0.3 and for JavaScript that tests start
 
 kits: .venv/.dev ## install other people's programs that test-all speaks with, each in an environment of its own
 	$(BIN)/python -m tests.interop.kits.install

@@ -129,6 +129,13 @@ _BY_STATUS: Final = MappingProxyType(
         "UNKNOWN": Reason.INTERNAL,
     }
 )
+_UNMET: Final = MappingProxyType(
+    {
+        "CancelTask": Reason.TASK_NOT_CANCELABLE,
+        "GetAgentCard": Reason.EXTENDED_AGENT_CARD_NOT_CONFIGURED,
+    }
+)
+"""What FAILED_PRECONDITION means to calls of 0.3, for which JavaScript's SDK says no more than that."""
 _OLD_NAME: Final = re.compile(r"(\w+Error): ")
 _SLUG: Final = re.compile(r"/errors/([a-z-]+)$")
 
@@ -169,12 +176,14 @@ def of_jsonrpc(error: object, *, sent: bool) -> CallError:
     return _kind(reason, _text(told.get("message"), "The agent has answered with an error."), number, details, sent)
 
 
-def of_grpc(error: grpc.aio.AioRpcError, *, sent: bool) -> CallError:
+def of_grpc(rpc: str, error: grpc.aio.AioRpcError, *, sent: bool) -> CallError:
+    """Read an error of gRPC. One without details means what the call leaves possible."""
     status = error.code().name
     details = _packed_details(error)
     message = _text(error.details(), f"The agent has answered with the gRPC status {status}.")
     old = _OLD_NAME.match(message)
-    reason = _reason_in(details) or (_BY_NAME.get(old[1]) if old else None) or _BY_STATUS.get(status)
+    unmet = _UNMET.get(rpc) if status == "FAILED_PRECONDITION" else None
+    reason = _reason_in(details) or (_BY_NAME.get(old[1]) if old else None) or unmet or _BY_STATUS.get(status)
     if status == "DEADLINE_EXCEEDED" and not details:
         return CallTimeoutError("There was no answer in time.", code=status)
     return _kind(reason, message, status, details, sent)

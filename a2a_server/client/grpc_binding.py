@@ -99,7 +99,7 @@ class GrpcBinding:
         try:
             wire = await call
         except grpc.aio.AioRpcError as error:
-            raise self._failed(error) from None
+            raise self._failed(method, error) from None
         except asyncio.CancelledError:
             call.cancel()
             raise self._closed_or_cancelled() from None
@@ -115,7 +115,7 @@ class GrpcBinding:
                 event = self._read(method, wire)
                 yield NumberedEvent(number_in(event), event)
         except grpc.aio.AioRpcError as error:
-            raise self._failed(error) from None
+            raise self._failed(method, error) from None
         except asyncio.CancelledError:
             raise self._closed_or_cancelled() from None
         finally:
@@ -144,14 +144,14 @@ class GrpcBinding:
     def _json(self, message: Message) -> str:
         return V1.encode(message).decode()
 
-    def _failed(self, error: grpc.aio.AioRpcError) -> Exception:
+    def _failed(self, method: MethodDescriptor, error: grpc.aio.AioRpcError) -> Exception:
         code, text = error.code(), error.details() or ""
         self._wire.received(code.name, (), text)
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED and "CLIENT: " in text:
             return invalid_answer(f"The answer is larger than {self._limits.answer_bytes} bytes.")
         if code is grpc.StatusCode.UNAVAILABLE and self._closed:
             return UnreachableError("The connection was closed.")
-        return of_grpc(error, sent=bool(self._credentials))
+        return of_grpc(method.name, error, sent=bool(self._credentials))
 
     def _closed_or_cancelled(self) -> BaseException:
         """Tell a task that is cancelled from a call that ended because the channel was closed."""

@@ -92,7 +92,7 @@ class OldForm:
         if isinstance(request, pb.GetExtendedAgentCardRequest):
             return b""
         if isinstance(request, pb.SendMessageRequest):
-            return _with_length(_KIND.encode(outgoing(method).request(request)), request)
+            return _spelled_out(_KIND.encode(outgoing(method).request(request)), request)
         return _KIND.encode(request)
 
     def result(self, method: MethodDescriptor, value: object) -> Message:
@@ -100,13 +100,16 @@ class OldForm:
         return rpc.answer(value) if read is None else read(value)
 
 
-def _with_length(params: bytes, request: pb.SendMessageRequest) -> bytes:
-    """Say that no history is wanted: the message of 0.3 cannot, its JSON can."""
+def _spelled_out(params: bytes, request: pb.SendMessageRequest) -> bytes:
+    """Say that no history is wanted, which the message of 0.3 cannot, and `blocking: false`, which it leaves out."""
     asked = request.configuration
-    if not asked.HasField("history_length") or asked.history_length:
+    said: dict[str, Any] = {"blocking": False} if asked.return_immediately else {}
+    if asked.HasField("history_length") and not asked.history_length:
+        said["historyLength"] = 0
+    if not said:
         return params
     value: dict[str, Any] = orjson.loads(params)
-    value["configuration"] = {**value.get("configuration", {}), "historyLength": 0}
+    value["configuration"] = {**value.get("configuration", {}), **said}
     return orjson.dumps(value)
 
 

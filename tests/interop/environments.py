@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -22,24 +23,26 @@ def python(module: str) -> Sequence[str]:
     return [sys.executable, "-m", module]
 
 
-def python_0_3(module: str) -> Sequence[str]:
+def python_0_3(module: str, *arguments: str) -> Sequence[str]:
     """A module in the environment of a2a-sdk 0.3, which can't live beside the SDK of 1.0."""
     if not PYTHON_0_3.exists():
         pytest.fail(
             f"{PYTHON_0_3} is missing: a2a-sdk 0.3 has an environment of its own, which `make clients` makes.",
             pytrace=False,
         )
-    return [str(PYTHON_0_3), "-m", module]
+    return [str(PYTHON_0_3), "-m", module, *arguments]
 
 
-def javascript(script: str) -> Sequence[str]:
+def javascript(script: str, *arguments: str) -> Sequence[str]:
     """A script with the packages of `js/package.json` beside it; left out by `JS=0`, and where there is no Node."""
     node = shutil.which("node")
     if os.environ.get("JS") == "0" or node is None:
-        pytest.skip("JS=0 leaves the JavaScript client out" if node else "the JavaScript client needs Node")
-    if not (JAVASCRIPT / "node_modules" / "@a2a-js" / "sdk").exists():
-        pytest.fail("The JavaScript client is missing: `make clients` installs it, JS=0 leaves it out.", pytrace=False)
-    return [node, str(JAVASCRIPT / script)]
+        pytest.skip("JS=0 leaves the JavaScript SDK out" if node else "the JavaScript SDK needs Node")
+    wanted = json.loads((JAVASCRIPT / "package.json").read_bytes())["dependencies"]
+    if missing := [name for name in wanted if not (JAVASCRIPT / "node_modules" / name).exists()]:
+        told = f"{', '.join(missing)} of JavaScript is missing: `make clients` installs it, JS=0 leaves it out."
+        pytest.fail(told, pytrace=False)
+    return [node, str(JAVASCRIPT / script), *arguments]
 
 
 def installed(name: str, script: str) -> Sequence[str]:

@@ -46,6 +46,7 @@ class Speaker(NamedTuple):
 
 
 SDK = "the SDK's"
+JAVASCRIPT = {version: f"the JavaScript SDK's of {version}" for version in ("0.3", "1.0")}
 TRANSPORTS = ("JSONRPC", "HTTP+JSON", "GRPC")
 OLDER = [Speaker(program, transport) for program in COMMANDS for transport in TRANSPORTS]
 CONTROLLED = [speaker for speaker in OLDER if speaker.program != "javascript-0.3" or speaker.transport == "JSONRPC"]
@@ -66,7 +67,10 @@ class Theatre:
             "with the draft": partial(self._ours, A2A_GATEWAY__PROFILES="draft"),
             "with raw files": partial(self._ours, A2A_LEGACY__RAW_FILES="true"),
             "ours behind a gateway": self._far,
-            SDK: _sdk,
+            SDK: partial(_sdk, partial(python_0_3, "tests.interop.servers.sdk_0_3", "--push")),
+            **{
+                JAVASCRIPT[version]: partial(_sdk, partial(javascript, "server.mjs", version)) for version in JAVASCRIPT
+            },
         }
         self.url = cache(self._url)
         self.program = cache(self._program)
@@ -103,10 +107,9 @@ class Theatre:
 
 
 @contextmanager
-def _sdk() -> Iterator[str]:
-    """The servers of a2a-sdk 0.3 itself; they ask for no token."""
-    command = [*python_0_3("tests.interop.servers.sdk_0_3"), "--push"]
-    with subprocess.Popen(command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+def _sdk(command: Callable[[], Sequence[str]]) -> Iterator[str]:
+    """The servers of an SDK itself, by its command; they ask for no token."""
+    with subprocess.Popen(command(), cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().strip()

@@ -121,6 +121,15 @@ async def test_a_task_is_followed_and_canceled(open_remote: Any, way: Way) -> No
 
 
 @every_way
+async def test_a_send_that_does_not_wait(open_remote: Any, way: Way) -> None:
+    at_once = pb.SendMessageConfiguration(return_immediately=True)
+    async with open_remote(way) as remote:
+        task = (await remote.send(f"{way}, at once", configuration=at_once, metadata={"skill": "gate"})).task
+        assert task.status.state in {pb.TASK_STATE_SUBMITTED, pb.TASK_STATE_WORKING}
+        assert (await remote.cancel_task(task.id)).status.state == pb.TASK_STATE_CANCELED
+
+
+@every_way
 async def test_parts_come_back_as_they_were_sent(open_remote: Any, way: Way) -> None:
     parts = [
         text_part("hello"),
