@@ -6,7 +6,6 @@ process.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,12 +13,9 @@ from typing import Any, NamedTuple, cast
 
 import grpc
 import pytest
-import uvicorn
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore
 from a2a.types import a2a_pb2_grpc
-from starlette.applications import Starlette
 
 from a2a_proto import a2a_pb2 as pb
 from a2a_server import serving
@@ -27,6 +23,7 @@ from a2a_server.agents import Agent, Turn
 from a2a_server.client import AgentError, CallerCredentials, Reason, Remote, connect, data_part, file_part, text_part
 from tests.interop.older import SDK, TOKEN, Theatre
 from tests.interop.test_gateway_upstream_sdk import CARD_OF_THE_SDK, Echo
+from tests.support.executors import sdk_routes
 
 BINDINGS = ("GRPC", "JSONRPC", "HTTP+JSON")
 HOOK = "https://example.com/hook"
@@ -220,16 +217,8 @@ async def sdk_card() -> AsyncIterator[str]:
     )
     cast("Any", a2a_pb2_grpc).add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
     await server.start()
-    routes = [
-        *create_agent_card_routes(told),
-        *create_jsonrpc_routes(handler, rpc_url="/"),
-        *create_rest_routes(handler),
-    ]
-    http = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning"))
-    running = asyncio.create_task(http.serve(sockets=[listener]))
-    yield url
-    http.should_exit = True
-    await running
+    async with sdk_routes(handler, told, listener):
+        yield url
     await server.stop(None)
 
 

@@ -6,19 +6,23 @@ They are written for the SDK alone: the same objects run on its server and on ou
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import grpc
+import uvicorn
 from a2a.helpers.proto_helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import Message, a2a_pb2_grpc
 from a2a.utils import errors
 from google.protobuf import json_format
+from starlette.applications import Starlette
 
 from a2a_proto import a2a_pb2 as pb
 
@@ -190,6 +194,39 @@ async def sdk_serving(executor: AgentExecutor) -> AsyncIterator[Any]:
         yield cast("Any", a2a_pb2_grpc).A2AServiceStub(channel)
     await handler.aclose()
     await server.stop(None)
+
+
+@asynccontextmanager
+async def sdk_serving_http(executor: AgentExecutor) -> AsyncIterator[str]:
+    """The same over JSON-RPC and REST, both also in 0.3: the URL of the card."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    card: Any = pb.AgentCard()
+    card.CopyFrom(CARD)
+    for version in ("1.0", "0.3"):
+        card.supported_interfaces.add(url=f"{url}/", protocol_binding="JSONRPC", protocol_version=version)
+        card.supported_interfaces.add(url=url, protocol_binding="HTTP+JSON", protocol_version=version)
+    handler = DefaultRequestHandler(executor, InMemoryTaskStore(), card)
+    async with sdk_routes(handler, card, listener):
+        yield url
+    await handler.aclose()
+
+
+@asynccontextmanager
+async def sdk_routes(handler: DefaultRequestHandler, card: Any, listener: socket.socket) -> AsyncIterator[None]:
+    """What the SDK has over HTTP, served by uvicorn."""
+    routes = [
+        *create_agent_card_routes(card),
+        *create_jsonrpc_routes(handler, rpc_url="/", enable_v0_3_compat=True),
+        *create_rest_routes(handler, enable_v0_3_compat=True),
+    ]
+    server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning"))
+    running = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await running
 
 
 def bare(message: Any) -> Any:
