@@ -185,7 +185,29 @@ class Discovery:
 
 def read_document(document: dict[str, Any]) -> pb.AgentCard:
     """Read the JSON of a card in the form of 1.0, 0.3 or 0.2. Raises `A2AError` with what is wrong."""
-    return read_card(document) if is_old(document) else V1.decode(document, pb.AgentCard)
+    return read_card(document) if is_old(document) else V1.decode(_with_plain_schemes(document), pb.AgentCard)
+
+
+def _with_plain_schemes(document: dict[str, Any]) -> dict[str, Any]:
+    """Read security schemes also as servers of the JavaScript SDK write them, up to 1.3.0 at least."""
+    schemes = document.get("securitySchemes")
+    if not isinstance(schemes, dict):
+        return document
+    plain = {name: _plain(scheme, "scheme") for name, scheme in schemes.items()}
+    for scheme in plain.values():
+        if isinstance(scheme, dict) and isinstance(oauth := scheme.get("oauth2SecurityScheme"), dict):
+            scheme["oauth2SecurityScheme"] = {**oauth, "flows": _plain(oauth.get("flows"), "flow")}
+    return {**document, "securitySchemes": plain}
+
+
+def _plain(value: Any, member: str) -> Any:  # noqa: ANN401 - JSON
+    """Return `{NAME: …}` for `{member: {"$case": NAME, "value": …}}`, and a copy of anything else."""
+    if not isinstance(value, dict):
+        return value
+    held = value.get(member)
+    if isinstance(held, dict) and isinstance(name := held.get("$case"), str):
+        return {name: held.get("value")}
+    return dict(value)
 
 
 def local_path(reference: str) -> Path | None:

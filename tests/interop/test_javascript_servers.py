@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from a2a_proto import a2a_pb2 as pb
-from a2a_server.client import AgentError, Reason, Remote, connect, data_part, file_part, text_part
+from a2a_server.client import AgentError, CallerCredentials, Reason, Remote, connect, data_part, file_part, text_part
 from tests.interop.older import JAVASCRIPT, TRANSPORTS, Theatre
 from tests.interop.test_client_library import Way, texts
 
@@ -33,6 +33,14 @@ async def test_the_card_is_found_and_the_interface_chosen(remote: Remote, way: W
     assert remote.card.name == "Parrot"
     assert [skill.id for skill in remote.card.skills] == ["talk"]
     assert (remote.interface.protocol_binding, remote.version) == (way.binding, way.version)
+
+
+async def test_credentials_are_sent_as_the_card_asks(theatre: Theatre, way: Way) -> None:
+    url, token = theatre.url(way.server), CallerCredentials(bearer="secret")
+    async with connect(url, credentials=token, transports=[way.binding], version=way.version) as remote:
+        assert (await remote.send("who")).message.parts[0].text == "Bearer secret"
+        flows = remote.card.security_schemes["login"].oauth2_security_scheme.flows
+        assert flows.client_credentials.token_url == ("https://example.com/token" if way.version == "1.0" else "")
 
 
 async def test_a_task_is_made_and_read(remote: Remote) -> None:

@@ -142,6 +142,31 @@ async def test_a_card_of_0_2_is_read_at_its_old_place() -> None:
             assert "key" in remote.card.skills[0].security_requirements[0].schemes
 
 
+@pytest.mark.parametrize(
+    ("schemes", "kind"),
+    [
+        ({"s": {"scheme": {"$case": "mtlsSecurityScheme", "value": {}}}}, "mtls_security_scheme"),
+        ({"s": {"scheme": {"$case": "mtlsSecurityScheme"}}}, None),
+        ({"s": {"scheme": {"$case": "pigeon", "value": {}}}}, None),
+        ({"s": {"scheme": {"$case": 7}}}, None),
+        ({"s": {"oauth2SecurityScheme": {"oauth2MetadataUrl": "https://x.example/"}}}, "oauth2_security_scheme"),
+        ({"s": {"oauth2SecurityScheme": {"flows": {"flow": {"$case": "password", "value": 7}}}}}, ""),
+        ({"s": 7}, ""),
+        (7, ""),
+    ],
+)
+async def test_schemes_in_the_form_of_the_javascript_sdk(schemes: Any, kind: str | None) -> None:
+    async with scripted() as agent:
+        agent.answers[CARD_PATH] = says(200, agent.card | {"securitySchemes": schemes})
+        if kind == "":
+            with pytest.raises(CardInvalidError):
+                async with connect(agent.base):
+                    pass
+            return
+        async with connect(agent.base) as remote:
+            assert remote.card.security_schemes["s"].WhichOneof("scheme") == kind
+
+
 # -- choosing how to call
 
 

@@ -37,6 +37,7 @@ const DIALECTS = {
       url: first.url,
       preferredTransport: first.transport,
       additionalInterfaces: others,
+      securitySchemes: { token: { type: "http", scheme: "bearer" } },
     }),
   },
   "1.0": {
@@ -55,12 +56,16 @@ const DIALECTS = {
           protocolBinding: transport,
           protocolVersion: "1.0",
         })),
+        securitySchemes: {
+          token: { httpAuthSecurityScheme: { scheme: "bearer" } },
+          login: { oauth2SecurityScheme: { flows: { clientCredentials: { tokenUrl: "https://example.com/token" } } } },
+        },
       }),
   },
 };
 const dialect = DIALECTS[argv[2]];
 const { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } = await import(`${dialect.sdk}/server`);
-const { UserBuilder, agentCardHandler, jsonRpcHandler, restHandler } = await import(`${dialect.sdk}/server/express`);
+const { agentCardHandler, jsonRpcHandler, restHandler } = await import(`${dialect.sdk}/server/express`);
 const { A2AService, grpcService } = await import(`${dialect.sdk}/server/grpc`);
 
 const EVENTS = {
@@ -71,9 +76,9 @@ const EVENTS = {
 };
 
 class Turn {
-  constructor({ taskId, contextId, userMessage, task }, bus) {
+  constructor({ taskId, contextId, userMessage, task, context }, bus) {
     const parts = dialect.partsOf(userMessage);
-    Object.assign(this, { ids: { taskId, contextId }, task, bus, parts, text: parts[0].text });
+    Object.assign(this, { ids: { taskId, contextId }, task, bus, parts, text: parts[0].text, user: context.user });
   }
 
   publish(kind, value) {
@@ -119,6 +124,7 @@ class Parrot {
   async execute(context, bus) {
     const turn = new Turn(context, bus);
     if (turn.text === "no task") return turn.reply("none it is");
+    if (turn.text === "who") return turn.reply(turn.user.userName);
     turn.begin();
     if (turn.task) {
       turn.say(`${turn.text} it is`, false, true);
@@ -165,8 +171,10 @@ const card = dialect.card([
   { transport: "GRPC", url: `127.0.0.1:${port}` },
 ]);
 const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), new Parrot());
-const options = { requestHandler, userBuilder: UserBuilder.noAuthentication };
-grpc.addService(A2AService, grpcService(options));
+const user = (header = "nobody") => ({ isAuthenticated: true, userName: header });
+const options = { requestHandler, userBuilder: async ({ headers }) => user(headers.authorization) };
+const userBuilder = async ({ metadata }) => user(metadata.get("authorization")[0]);
+grpc.addService(A2AService, grpcService({ requestHandler, userBuilder }));
 app.use("/.well-known/agent-card.json", agentCardHandler({ agentCardProvider: requestHandler }));
 app.use("/jsonrpc", jsonRpcHandler(options));
 app.use("/rest", restHandler(options));
