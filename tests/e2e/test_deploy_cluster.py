@@ -1,6 +1,6 @@
 """docker-compose.cluster.yml as processes, under load, while its parts die (spec: OPER-06).
 
-`make compose-check` runs all of it and prints what it does. `make test-all` runs a part of it.
+`make compose-check` and `make compose-drill` run all of it and print what it does. `make test-all` runs a part of it.
 """
 
 from __future__ import annotations
