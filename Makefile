@@ -33,7 +33,7 @@ run: .venv/.run ## serve (ARGS="--help" shows how)
 	$(BIN)/a2ad serve $(ARGS)
 
 test: .venv/.dev clients ## run everything once, on the default store (ARGS="-k name" chooses)
-	@echo 'This takes 3 to 10 minutes. "make test-all" runs the whole matrix, "make help" lists all commands.'
+	@echo 'This takes 5 to 12 minutes. "make test-all" runs the whole matrix, "make help" lists all commands.'
 	$(PYTEST) $(ARGS)
 
 test-all: .venv/.dev clients kits ## all doors, stores, faults and clients, with coverage, then compiled modules: 15 to 60 minutes
